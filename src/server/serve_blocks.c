@@ -76,40 +76,55 @@ bool serve_blocks_wait(const serve_choice *one) {
 
 /* ---- arguments that were cut --------------------------------------------------------------------------------- */
 
-enum { DEEPEST = 64, TRIES = 256 };
+enum { DEEPEST = 64, TRIES = 256, ESCAPE = 12 };
 
-/* What closes the first n bytes of a value, in reverse order of what they opened. False: too deep. */
-static bool closers_find(const char *text, size_t n, char to[DEEPEST + 2]) {
+/* What closes the first n bytes of a value, in reverse order of what they opened; *from: where the string begins in which they end; n: in
+ * none. False: too deep. */
+static bool closers_find(const char *text, size_t n, char to[DEEPEST + 2], size_t *from) {
     char open[DEEPEST];
     size_t depth = 0;
     bool in_text = false;
+    *from = n;
     for (size_t i = 0; i < n; i++) {
         if (in_text) {
             if (text[i] == '\\') i++;
             else in_text = text[i] != '"';
-        } else if (text[i] == '"') in_text = true;
+        } else if (text[i] == '"') in_text = true, *from = i;
         else if (text[i] == '{' || text[i] == '[') {
             if (depth == DEEPEST) return false;
             open[depth++] = text[i] == '{' ? '}' : ']';
         } else if (depth && (text[i] == '}' || text[i] == ']')) depth--;
     }
     if (in_text) *to++ = '"';
+    else *from = n;
     while (depth) *to++ = open[--depth];
     *to = 0;
     return true;
 }
 
-/* The longest beginning that is a value once it is closed. */
+/* Bytes before the number at the end, of which digits may be missing. */
+static size_t before_number(const char *text, size_t n) {
+    size_t at = n;
+    while (at && strchr("+-.0123456789eE", text[at - 1])) at--;
+    return at < n && (text[at] == '-' || (text[at] >= '0' && text[at] <= '9')) ? at : n;
+}
+
+/* The longest beginning that is a value once it is closed. A string in which it ends is tried without an escape that is cut, then it is
+ * left out. */
 static json_t *mended(const char *text, size_t n) {
     char closers[DEEPEST + 2];
-    for (size_t left = n, tries = 0; left > 0 && tries < TRIES; left--, tries++) {
+    size_t from;
+    if (!closers_find(text, n, closers, &from)) return NULL;
+    if (from == n) n = before_number(text, n);
+    for (size_t left = n, tries = 0; left > 0 && tries < TRIES; tries++) {
         serve_bytes all = {0};
-        if (!closers_find(text, left, closers)) return NULL;
+        if (!closers_find(text, left, closers, &from)) return NULL;
         json_t *value = serve_bytes_add(&all, text, left) && serve_bytes_add(&all, closers, strlen(closers))
                             ? hn_json_load(all.at, all.n, JSON_ALLOW_NUL, NULL)
                             : NULL;
         serve_bytes_free(&all);
         if (value) return value;
+        left = from < left && left + ESCAPE < n ? from : left - 1;
     }
     return NULL;
 }

@@ -441,6 +441,39 @@ static void same(const understood *w, const understood *t, bool objects) {
     }
 }
 
+/* What whole answers of two protocols have of arguments that a limit cut. */
+static void test_what_can_be_read(void **state) {
+    (void)state;
+    const serve_settings settings = {.model_name = "m", .template_text = hermes};
+    const serve_server s = {.settings = &settings};
+    char name[600];
+    memset(name, 'k', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    const struct {
+        const char *arguments, *more, *wanted;
+    } cases[] = {{"{\"city\": \"Par", "", "{\"city\": \"Par\"}"},
+                 {"{\"city\": \"Par\\u00", "", "{\"city\": \"Par\"}"},
+                 {"{\"city\": \"\\ud83d\\ude", "", "{\"city\": \"\"}"},
+                 {"{\"n\": 12", "", "{}"}, /* it may be 123 */
+                 {"{\"a\": [1, -2.5e", "", "{\"a\": [1]}"},
+                 {"{\"a\": true", "", "{\"a\": true}"},
+                 {"{\"a\": tru", "", "{}"},
+                 {"{\"a\": 1, \"b\": {\"c\": null, \"d\"", "", "{\"a\": 1, \"b\": {\"c\": null}}"},
+                 {"{\"a\": 1, \"", name, "{\"a\": 1}"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, "<tool_call>{\"name\": \"look\", \"arguments\": %s%s", cases[i].arguments, cases[i].more);
+        serve_call *c = call_of(&s);
+        say(c, text, strlen(text), true, HUNCH_FINISH_LENGTH);
+        json_t *all = serve_anthropic.whole(&s, c), *wanted = json_loads(cases[i].wanted, 0, NULL);
+        const json_t *input = AT(json_array_get(AT(all, "content"), 0), "input");
+        if (!json_equal(input, wanted)) fail_msg("%s is %s", cases[i].arguments, json_dumps(input, 0));
+        json_decref(wanted);
+        json_decref(all);
+        serve_call_release(c);
+    }
+}
+
 static uint32_t drawn;
 static uint32_t draw(uint32_t n) { return (drawn = drawn * 1664525u + 1013904223u) / 65536 % n; }
 
@@ -546,7 +579,8 @@ static const struct {
     {"kimi-k2", "<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{\"city\": \"Bern\"}"
                 "<|tool_call_end|><|tool_calls_section_end|>"},
     {"deepseek-v3.1", "<" BAR "tool" LOW "calls" LOW "begin" BAR "><" BAR "tool" LOW "call" LOW "begin" BAR ">look"
-                      "<" BAR "tool" LOW "sep" BAR ">{\"city\": \"Bern\"}<" BAR "tool" LOW "call" LOW "end" BAR "><" BAR "tool" LOW "calls" LOW "end" BAR ">"},
+                      "<" BAR "tool" LOW "sep" BAR ">{\"city\": \"Bern\"}<" BAR "tool" LOW "call" LOW "end" BAR ">"
+                      "<" BAR "tool" LOW "calls" LOW "end" BAR ">"},
     {"dsml", "<" BAR "DSML" BAR "function_calls>\n<" BAR "DSML" BAR "invoke name=\"look\">\n<" BAR "DSML" BAR
              "parameter name=\"city\" string=\"true\">Z\xC3\xBCrich</" BAR "DSML" BAR "parameter>\n</" BAR "DSML" BAR
              "invoke>\n</" BAR "DSML" BAR "function_calls>"},
@@ -599,6 +633,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_streams), cmocka_unit_test(test_whole_answers),
                                        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_whole_and_streamed), cmocka_unit_test(test_cut_in_every_format)};
+                                       cmocka_unit_test(test_what_can_be_read), cmocka_unit_test(test_whole_and_streamed),
+                                       cmocka_unit_test(test_cut_in_every_format)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
