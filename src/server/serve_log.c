@@ -181,18 +181,31 @@ serve_log *serve_log_new(int fd) {
     return NULL;
 }
 
-void serve_log_free(serve_log *log) {
+void serve_log_end(serve_log *log) {
     if (!log) return;
     pthread_mutex_lock(&log->lock);
+    const bool ended = log->over;
     log->over = true;
     log->last_s = hn_now() + LAST_MS / 1000.0;
     pthread_cond_signal(&log->news);
     pthread_mutex_unlock(&log->lock);
-    pthread_join(log->writer, NULL);
+    if (!ended) pthread_join(log->writer, NULL);
+}
+
+void serve_log_free(serve_log *log) {
+    if (!log) return;
+    serve_log_end(log);
     pthread_cond_destroy(&log->news);
     pthread_mutex_destroy(&log->lock);
     serve_bytes_free(&log->waiting);
     hn_free(log);
+}
+
+void serve_log_line(serve_log *log, const char *line, size_t n) {
+    pthread_mutex_lock(&log->lock);
+    if ((log->waiting.n && log->waiting.n + n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line, n)) log->lost++;
+    pthread_cond_signal(&log->news);
+    pthread_mutex_unlock(&log->lock);
 }
 
 void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_entry *e) {
@@ -202,10 +215,6 @@ void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_
     if (s->log_json) json_make(&line, e, what);
     else plain_make(&line, e, what);
     json_decref(what);
-    pthread_mutex_lock(&log->lock);
-    if ((log->waiting.n && log->waiting.n + line.n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line.at, line.n))
-        log->lost++;
-    pthread_cond_signal(&log->news);
-    pthread_mutex_unlock(&log->lock);
+    serve_log_line(log, line.at, line.n);
     serve_bytes_free(&line);
 }

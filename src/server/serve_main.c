@@ -188,6 +188,8 @@ static int tool_format_check(const char *format) {
     return tool_usage("serve: --tool-format %s: no format of calls has this name (docs/tools.md lists them)", format);
 }
 
+static void message_put(void *log, const char *line) { serve_log_line(log, line, strlen(line)); }
+
 static int settings_make(program *p) {
     const tool_options *o = &p->o;
     hunch_error err = {0};
@@ -221,6 +223,7 @@ static int settings_make(program *p) {
     p->server.metrics = serve_metrics_new();
     if (!o->quiet && !(p->server.log = serve_log_new(STDERR_FILENO)))
         return tool_message("the log's thread cannot be started"), HUNCH_FAILED;
+    if (p->server.log) tool_messages_to(message_put, p->server.log);
     p->server.started = time(NULL);
     return 0;
 }
@@ -256,11 +259,15 @@ static int run(program *p, const sigset_t *set) {
     fprintf(stderr, "listening on %s\n", url);
     if (!serve_engine_start(p->server.engine)) {
         tool_message("the engine's thread cannot be started");
+        serve_log_end(p->server.log);
         _exit(HUNCH_FAILED); /* connections may wait for it already */
     }
     signal_wait(set, true);
     if (!p->ended) drain(p, set);
-    if (serve_engine_phase(p->server.engine) == SERVE_LOADING) _exit(128 + SIGTERM); /* it cannot be interrupted */
+    if (serve_engine_phase(p->server.engine) == SERVE_LOADING) { /* it cannot be interrupted */
+        serve_log_end(p->server.log);
+        _exit(128 + SIGTERM);
+    }
     serve_engine_stop(p->server.engine);
     serve_http_stop(p->http);
     serve_engine_free(p->server.engine);
@@ -290,6 +297,7 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     code = settings_make(&p);
     if (!code) code = run(&p, &set);
+    tool_messages_to(NULL, NULL);
     serve_log_free(p.server.log);
     if (p.server.metrics) serve_metrics_free(p.server.metrics);
     serve_keys_free(p.server.keys);

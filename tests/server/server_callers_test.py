@@ -229,6 +229,37 @@ def test_a_log_that_nobody_reads():
     os.close(read)
 
 
+def test_messages_that_nobody_reads():
+    """A pipe that others have filled keeps a server neither from becoming ready nor from ending."""
+    read, write = os.pipe()
+    p = subprocess.Popen([SERVE, STORIES, "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=write)
+    try:
+        first = b""
+        while b"\n" not in first:
+            first += os.read(read, 1000)
+        port = int(re.search(rb"http://127\.0\.0\.1:(\d+)", first).group(1))
+        full = os.open("/proc/self/fd/%d" % write, os.O_WRONLY | os.O_NONBLOCK)
+        for piece in (b"x" * 4096, b"x"):
+            try:
+                while True:
+                    os.write(full, piece)
+            except BlockingIOError:
+                pass
+        began, health = time.monotonic(), 0
+        while health != 200 and time.monotonic() < began + 30:
+            with Connection(port) as c:
+                c.ask("GET", "/health")
+                health = c.answer().status
+        assert health == 200
+        p.terminate()
+        assert p.wait(30) == 0
+    finally:
+        p.kill()
+        p.wait()
+    for fd in (read, write, full):
+        os.close(fd)
+
+
 with Server(SERVE, "--quiet", "--cors", "https://chat.example.org, app://obsidian.md,null", "--cors", "vscode-webview://1a", "--host-name",
             "llm.example.org", "--alias", "one", "--alias", "two") as server:
     all_tests(globals())
