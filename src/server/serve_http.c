@@ -55,7 +55,7 @@ typedef struct exchange {
     const serve_route *route;
     const serve_protocol *protocol;
     serve_guest *guest; /* its connection */
-    char method[12], path[200], id[72];
+    char method[12], path[320], id[72]; /* path: /v1/models/ and the longest name */
     uint64_t tenant; /* of its API key */
     char why[300];   /* of a refusal, for the log */
     double begun_s;

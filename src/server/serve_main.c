@@ -22,14 +22,14 @@
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
 
-enum { MOST_TEMPLATE = 4 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000 };
+enum { MOST_TEMPLATE = 4 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000, LONGEST_NAME = 255 };
 
 typedef struct program {
     tool_options o;
     serve_settings settings;
     serve_server server;
     serve_http *http;
-    char name[256];
+    char name[LONGEST_NAME + 1];
     const char **names; /* [n] under which it is served */
     serve_callers *callers;
     char *template_text;
@@ -103,12 +103,9 @@ static int open_all(void *user, hunch_model **m, hunch_engine **e) {
     return code;
 }
 
-static void ready(void *user, hunch_model *m, hunch_engine *e) {
+static void ready(void *user, hunch_model *m HN_UNUSED, hunch_engine *e) {
     program *p = user;
-    uint64_t window;
-    char size[32];
     json_t *drafters = json_array();
-    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window);
     for (int i = 0; i < hunch_engine_drafters(e); i++) {
         const char *name = hunch_engine_drafter_name(e, i); /* may have names of files */
         json_array_append_new(drafters, serve_text_json(name, strlen(name)));
@@ -116,6 +113,13 @@ static void ready(void *user, hunch_model *m, hunch_engine *e) {
     p->server.drafters = drafters;
     p->server.about = serve_about_read(p->o.model);
     tool_drafters_note(e);
+}
+
+static void ready_say(void *user, hunch_model *m, hunch_engine *e) {
+    program *p = user;
+    uint64_t window;
+    char size[32];
+    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window);
     if (p->o.quiet) return;
     hunch_model_info info;
     hunch_model_get_info(m, &info);
@@ -155,9 +159,13 @@ static int names_make(program *p) {
     p->names = serve_alloc((size_t)given->n + 1, sizeof *p->names);
     for (int i = 0; i < given->n; i++) {
         const char *name = given->items[i];
-        if (!name[0]) return tool_usage("serve: --served-model-name is empty");
+        if (!name[strspn(name, " ")]) return tool_usage("serve: --served-model-name is empty");
+        if (strlen(name) > LONGEST_NAME)
+            return tool_usage("serve: --served-model-name %.40s... is longer than %d bytes", name, LONGEST_NAME);
         if (hn_utf8_check(name, strlen(name)) < strlen(name))
             return tool_usage("serve: --served-model-name %s is not valid UTF-8", name);
+        for (const char *at = name; *at; at++)
+            if ((unsigned char)*at < ' ' || *at == 0x7f) return tool_usage("serve: --served-model-name %s has a control character", name);
         p->names[i] = name;
     }
     if (given->n == 0) name_choose(p), p->names[0] = p->name;
@@ -249,7 +257,7 @@ static void drain(program *p, const sigset_t *set) {
 
 static int run(program *p, const sigset_t *set) {
     const serve_engine_options eo = {.parallel = p->o.parallel, .queue = p->o.queue, .metrics = p->server.metrics, .open = open_all,
-                                     .ended = ended, .ready = ready, .user = p};
+                                     .ended = ended, .ready = ready, .ready_say = ready_say, .user = p};
     char url[300];
     hunch_error err = {0};
     /* The address is known before the engine's thread begins; a client that comes in between waits for the answer of its first look. */

@@ -161,6 +161,8 @@ def test_heads_that_trickle():
 def test_flags():
     for flags, words in ((["--cors", "chat.example.org"], b"--cors chat.example.org"), (["--cors", "https://a/b"], b"SCHEME://HOST"),
                          (["--host-name", "a:80"], b"--host-name a:80"), (["--proxy", "nobody"], b"--proxy nobody"), (["--alias", ""], b"name"),
+                         (["--alias", "a\nb"], b"control character"), (["--alias", "a", "--alias", "b" * 256], b"longer than 255 bytes"),
+                         (["--cors", "https://a\nb"], b"SCHEME://HOST"), (["--host-name", "*.example.org"], b"--host-name *.example.org"),
                          (["--tool-format", "none such"], b"--tool-format none such"), (["--memory", "1k"], b"does not hold one text of 512 tokens"),
                          (["--memory", "lots"], b"--memory lots")):
         ended = subprocess.run([SERVE, STORIES, "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
