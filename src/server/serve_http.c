@@ -31,7 +31,7 @@ enum {
     BACKLOG = 1024,
     SEND_BUFFER = 128 << 10
 };
-/* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 0.9.77 on; older ones do not show them to us, and
+/* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 1.0 on; older ones do not show them to us, and
  * what they refuse when they are told to be strict is refused here, with one head, where theirs has two. */
 #if MHD_VERSION >= 0x00097701
 #define STRICT MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
@@ -351,9 +351,11 @@ static void noted(void *cls, struct MHD_Connection *connection, void **context,
         serve_guest_go(h->guests, *context);
         return;
     }
-    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const union MHD_ConnectionInfo *from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    *context = fd && from ? serve_guest_come(h->guests, fd->connect_fd, from->client_addr) : NULL;
+    /* What newer versions give is good until the next question. */
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const int fd = info ? info->connect_fd : -1;
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *context = fd >= 0 && info ? serve_guest_come(h->guests, fd, info->client_addr) : NULL;
 }
 
 static enum MHD_Result accept_policy(void *cls, const struct sockaddr *from, socklen_t size) {

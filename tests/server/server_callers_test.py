@@ -74,6 +74,16 @@ def test_ambiguous_heads():
     assert status(exchange(b"GET /version HTTP/1.0\r\n\r\n")[0]) == 200
 
 
+def test_heads_that_old_libraries_do_not_show():
+    """Folded lines, lines that end in a line feed alone, bytes behind a NUL, a line without a name: refused where the library can."""
+    strict = [int(n) for n in os.environ.get("HUNCH_MICROHTTPD", "0").split(".")] >= [1]
+    tail = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for line in (b"X-A: a\r\n b", b"X-A: a\nX-B: b", b"X-A: a\0b", b": x", b"X-A:\r\n\tb"):
+        have, closed = exchange(post(b"Host: localhost", LENGTH, line, body=BODY + tail))
+        assert status(have) in ((400,) if strict else (200, 400)), (line, have)
+        assert not strict or (closed and have.count(b"HTTP/1.1 ") == 1), (line, have)
+
+
 def test_names_in_host():
     for name in (b"evil.example", b"evil.example:%d" % server.port, b"127.0.0.1.evil.example", b"8.8.8.8"):
         assert status(exchange(post(b"Host: " + name, LENGTH))[0]) == 403, name
@@ -150,7 +160,7 @@ def test_heads_that_trickle():
                  (post(b"Host: localhost", b"Transfer-Encoding: chunked", body=b"0\r\nX-T: "), b"a"))
         with ThreadPoolExecutor(len(kinds)) as pool:
             for (head, _), taken in zip(kinds, pool.map(lambda kind: trickled(s.port, *kind, 8), kinds)):
-                assert 0.5 < taken < 6, (head, taken)
+                assert taken < 6 and (taken > 0.5 or not head), (head, taken)  # newer libraries close at empty lines before a head
         with s.connect() as c:  # a connection that is used again and again lives longer than one head may take
             for _ in range(4):
                 c.ask("GET", "/version")
