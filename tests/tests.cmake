@@ -143,7 +143,7 @@ if(TARGET hunch-serve)
   foreach(name harmony tools callers protocol protocols odd cases structured soak hostile clients_long protocols_long frameworks_long guidellm_long soak_long crowd_long hostile_long tools_long)
     add_test(NAME server_${name}_test COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/server/server_${name}_test.py $<TARGET_FILE_DIR:hunch-serve>)
     set_tests_properties(server_${name}_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
-      ENVIRONMENT "HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache;PYTHONDONTWRITEBYTECODE=1")
+      ENVIRONMENT "HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache;PYTHONDONTWRITEBYTECODE=1;HUNCH_MICROHTTPD=${MICROHTTPD_VERSION}")
     if(name MATCHES "_long$")
       set_tests_properties(server_${name}_test PROPERTIES LABELS long TIMEOUT 7200)
     elseif(name STREQUAL "hostile")

@@ -311,6 +311,7 @@ typedef struct hunch_answer {
     size_t n_cut;                /* bytes at the end of `text` that are a call which the end of the answer cut */
     const hunch_call *call;
     size_t n_calls, n_done;      /* n_done: those that are HUNCH_CALL_DONE */
+    bool cut;                    /* the end of the answer cut a call, or what would have been one */
 } hunch_answer;
 /* The reader of one answer, which is given its text piece by piece; the request must have special_text. thinks: hunch_prompt_thinks of its
  * prompt. The tools must live longer. */

@@ -41,14 +41,15 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* The reader of a row. */
-static hn_call_reader *row_open(const json_t *row) {
+/* The reader of a row; required: its answer is calls alone. */
+static hn_call_reader *row_open(const json_t *row, bool required) {
     const char *family = json_string_value(json_object_get(row, "family")),
                *tail = json_string_value(json_object_get(row, "prompt_tail"));
     hn_call_options o = options_of(json_string_value(json_object_get(row, "template")));
     const hn_call_family *f = hn_call_family_named(family);
     assert_non_null(f);
     o.thinks = tail && ends_in(tail, o.think_begin);
+    o.required = required;
     hn_call_reader *r = hn_call_reader_open(f, &tools, &o);
     assert_non_null(r);
     return r;
@@ -77,7 +78,7 @@ static void row_compare(const json_t *row, const hn_call_reader *r) {
 }
 
 static void row_read(const json_t *row, size_t first, size_t step) {
-    hn_call_reader *r = row_open(row);
+    hn_call_reader *r = row_open(row, false);
     const char *text = json_string_value(json_object_get(row, "text"));
     const size_t len = json_string_length(json_object_get(row, "text"));
     for (size_t at = 0, n = first; at < len; at += n, n = step) {
@@ -136,7 +137,7 @@ static void test_chosen_by_marks(void **state) {
 static void test_only_grows(void **state) {
     (void)state;
     for (int i = 0; i < n_rows; i++) {
-        hn_call_reader *r = row_open(rows[i]);
+        hn_call_reader *r = row_open(rows[i], false);
         const char *text = json_string_value(json_object_get(rows[i], "text"));
         hn_call_answer a, b;
         char *args = NULL, *said = NULL;
@@ -164,8 +165,70 @@ static void test_only_grows(void **state) {
     }
 }
 
+/* Whether text has a mark with which the family opens calls. */
+static bool has_mark(const json_t *row, const char *text, size_t n) {
+    static const char *const marks[] = {"<tool_call>",         "<seed:tool_call>", "<minimax:tool_call>", "[TOOL_CALLS]",
+                                        "<|tool_call>",        "tool_calls>",      "<|tool_call_start|>", "<|python_tag|>",
+                                        "<|START_ACTION|>",    "function_calls>",  "<|tool_call_begin|>", "begin\xEF\xBD\x9C>",
+                                        "<|tool_call|>",       "<function name=\"", "<|channel|>"};
+    const char *content = json_string_value(json_object_get(row, "content"));
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (memmem(text, n, marks[i], strlen(marks[i])) && !(content && strstr(content, marks[i]))) return true;
+    return false;
+}
+
+/* The first k bytes of a row: what was known of a call stays, whatever the end made of the bytes behind it, and what is no text is none. */
+static void limit_check(const json_t *row, size_t k, bool required) {
+    hn_call_reader *r = row_open(row, required);
+    hn_call_answer b, a;
+    char name[100] = "", args[4000] = "";
+    const char *text = json_string_value(json_object_get(row, "text"));
+    assert_true(hn_call_reader_feed(r, text, k, false));
+    hn_call_reader_get(r, &b);
+    const size_t calls = b.n_calls;
+    const hn_call *last = calls ? &b.call[calls - 1] : NULL;
+    const bool open = last && last->state == HUNCH_CALL_OPEN;
+    if (open) {
+        snprintf(name, sizeof name, "%s", last->name);
+        snprintf(args, sizeof args, "%.*s", (int)last->n_arguments, last->n_arguments ? last->arguments : "");
+    }
+    assert_true(hn_call_reader_feed(r, NULL, 0, true));
+    hn_call_reader_get(r, &a);
+    const size_t n = a.n_text - a.n_cut;
+    last = calls ? &a.call[calls - 1] : NULL;
+    assert_int_equal(a.n_calls, calls);
+    if (has_mark(row, a.text, n)) fail_msg("cut at %zu the text is '%.*s'", k, (int)n, a.text);
+    if (required && n) fail_msg("cut at %zu the text of an answer of calls is '%.*s'", k, (int)n, a.text);
+    if (open) {
+        assert_string_equal(last->name, name);
+        assert_true(last->state == HUNCH_CALL_DONE || (last->state == HUNCH_CALL_CUT && a.cut));
+        assert_true(last->n_arguments >= strlen(args) && memcmp(last->n_arguments ? last->arguments : "", args, strlen(args)) == 0);
+        if (last->state == HUNCH_CALL_CUT && last->n_arguments != strlen(args))
+            fail_msg("cut at %zu its arguments are '%.*s', which were '%s'", k, (int)last->n_arguments, last->arguments, args);
+    }
+    hn_call_reader_close(&r);
+}
+
+/* An answer that a limit cuts anywhere. */
+static void test_cut_by_a_limit(void **state) {
+    (void)state;
+    int alone = 0;
+    for (int i = 0; i < n_rows; i++) {
+        const char *note = json_string_value(json_object_get(rows[i], "note"));
+        const size_t len = json_string_length(json_object_get(rows[i], "text"));
+        const bool calls_alone = !json_string_length(json_object_get(rows[i], "content")) && note && strstr(note, "rendered");
+        if (getenv("HUNCH_SAY")) say(rows[i]);
+        if (!json_array_size(json_object_get(rows[i], "calls"))) continue;
+        for (size_t k = 1; k < len; k++) limit_check(rows[i], k, false);
+        for (size_t k = 1; k < len && calls_alone; k++) limit_check(rows[i], k, true);
+        alone += calls_alone;
+    }
+    assert_true(alone > 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole), cmocka_unit_test(test_cut),
-                                       cmocka_unit_test(test_chosen_by_marks), cmocka_unit_test(test_only_grows)};
+                                       cmocka_unit_test(test_chosen_by_marks), cmocka_unit_test(test_only_grows),
+                                       cmocka_unit_test(test_cut_by_a_limit)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

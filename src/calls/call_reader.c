@@ -43,19 +43,27 @@ static size_t without_space(const hn_bytes *b) {
     return n;
 }
 
-void hn_call_reader_get(const hn_call_reader *r, hn_call_answer *out) {
+/* Bytes at the end of the text that are a call which was cut. */
+static size_t cut_bytes(const hn_call_reader *r) {
     const size_t space = r->text.n - r->text_kept; /* at the end of the text */
+    if (r->o.required) return r->ended ? r->text_kept : 0;
+    return !r->holds && r->n_done == 0 && r->n_cut > space ? r->n_cut - space : 0;
+}
+
+void hn_call_reader_get(const hn_call_reader *r, hn_call_answer *out) {
+    const size_t n_cut = cut_bytes(r);
     *out = (hn_call_answer){.text = r->text.n ? r->text.at : "",
                        .thinking = r->thinking.n ? r->thinking.at : "",
                        .broken = r->broken.n ? r->broken.at : "",
                        .thinking_end = r->thinking_end,
-                       .n_text = r->text_kept,
+                       .n_text = r->o.required && !r->ended ? 0 : r->text_kept,
                        .n_thinking = r->thinking_kept,
                        .n_broken = without_space(&r->broken),
-                       .n_cut = !r->holds && r->n_done == 0 && r->n_cut > space ? r->n_cut - space : 0,
+                       .n_cut = n_cut,
                        .call = r->call,
                        .n_calls = r->n_calls,
-                       .n_done = r->n_done};
+                       .n_done = r->n_done,
+                       .cut = r->cuts || n_cut > 0};
 }
 
 static void add(hn_call_reader *r, hn_bytes *to, const char *bytes, size_t n) {
@@ -318,6 +326,14 @@ static bool read_thinking(hn_call_reader *r) {
     return true;
 }
 
+/* A call of which the end of the answer is missing has the arguments that were known: bytes that were held back until it was clear whether
+ * they begin a mark are none of it. */
+static void held_back_drop(hn_call_reader *r) {
+    if (!r->open || r->n_calls != r->calls_known) return;
+    r->args.n = r->args_known;
+    hn_call_args(r, NULL, 0);
+}
+
 /* What only looked like a call at the start of an answer is text. */
 static bool breaks(hn_call_reader *r, bool cut) {
     if (r->opened == -1 && r->n_calls == r->entered) {
@@ -325,19 +341,32 @@ static bool breaks(hn_call_reader *r, bool cut) {
         r->mode = IN_TEXT;
         return true;
     }
+    if (cut) held_back_drop(r);
     call_over(r, cut ? HUNCH_CALL_CUT : HUNCH_CALL_BROKEN);
     r->cut = cut;
+    r->cuts = r->cuts || cut;
     if (r->at == r->from && hn_left(r)) hn_pass(r, 1); /* the mark that opened it, of a family that reads it itself */
     r->mode = IN_BROKEN;
     return true;
 }
 
+/* Whether the answer ended within a mark of these. */
+static bool ends_in(const hn_call_reader *r, const char *const *marks) {
+    const size_t i = hn_space_ahead(r, 0), n = hn_left(r) - i;
+    for (int k = 0; n && marks && marks[k]; k++)
+        if (look(hn_next_bytes(r) + i, n, marks[k]) == HN_UNKNOWN) return true;
+    return false;
+}
+
+/* Once the answer has ended, only what was open before goes on: a call that is none then was cut, if a mark had opened it. The beginning of
+ * a mark behind a call is no text. */
 static bool read_call(hn_call_reader *r) {
     const hn_call_news news = r->family->read(r);
     if (news == HN_CALL_AGAIN || (news == HN_CALL_MORE && !r->ended)) return news == HN_CALL_AGAIN;
     r->looked = 0; /* whoever reads on looks for other marks */
-    if (news == HN_CALL_MORE || news == HN_CALL_BREAKS) return breaks(r, r->ended && hn_left(r) == 0);
+    if (news == HN_CALL_MORE || news == HN_CALL_BREAKS || (news == HN_CALL_NOT && r->ended && r->opened >= 0)) return breaks(r, r->ended);
     if (news == HN_CALL_NOT) hn_call_text(r);
+    if (r->ended && (ends_in(r, r->family->closes) || ends_in(r, r->family->drops))) hn_pass(r, hn_left(r));
     r->mode = IN_TEXT;
     return true;
 }
@@ -378,8 +407,11 @@ static void forget(hn_call_reader *r) {
 bool hn_call_reader_feed(hn_call_reader *r, const char *bytes, size_t n, bool ended) {
     forget(r);
     add(r, &r->in, bytes, n);
-    r->ended = ended;
     while (!r->failed && r->in.n && read_next(r)) {}
+    r->ended = ended;
+    r->calls_known = r->n_calls;
+    r->args_known = r->open ? r->args.n : 0;
+    while (ended && !r->failed && r->in.n && read_next(r)) {}
     if (ended && !r->failed && r->holds) {
         held_release(r, &r->whole);
         r->broken.n = 0;

@@ -49,7 +49,9 @@ struct hn_call_reader {
     hn_bytes text, thinking, broken;
     size_t text_kept, thinking_kept; /* bytes of both up to the last one that is no white space */
     bool cut;     /* the call that broke was cut by the end of the answer */
+    bool cuts;    /* there was such a call */
     size_t n_cut; /* its bytes, if nothing stands behind it */
+    size_t calls_known, args_known; /* n_calls, and the newest one's bytes of arguments, before the end was told */
     size_t passed, thinking_end; /* bytes of the answer before `in`, and up to the end of thinking */
     hn_bytes whole, later; /* from the first broken call on, until one is complete: everything, and the text alone */
     bool holds;

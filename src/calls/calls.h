@@ -73,6 +73,7 @@ typedef struct hn_call_options {
     const char *think_begin, *think_end; /* the template's marks; NULL: it has none */
     bool thinks;                         /* the prompt ends in thinking */
     bool one;                            /* no second call: it counts as broken */
+    bool required;                       /* the answer is held to be thinking and calls: text at its end is a call that was cut */
     size_t earlier;                      /* calls of the conversation so far, for ids that count them */
     uint64_t seed;                       /* of ids */
 } hn_call_options;

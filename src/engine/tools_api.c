@@ -176,6 +176,7 @@ hunch_status hunch_calls_open(hunch_calls **out, const hunch_tools *t, bool thin
     if (st) return st;
     hn_call_options o = t->reading;
     o.thinks = thinks;
+    o.required = t->choice >= HUNCH_TOOLS_REQUIRED;
     o.seed = some_seed();
     hunch_calls *c = hn_zalloc(1, sizeof *c);
     if (c) c->reader = hn_call_reader_open(t->family, &t->tools, &o);

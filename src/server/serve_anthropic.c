@@ -318,7 +318,7 @@ static json_t *block_json(const serve_told_block *b, bool begins) {
     if (b->kind == SERVE_BLOCK_THINKING)
         return json_pack("{s:s,s:o,s:s}", "type", "thinking", "thinking", serve_text_json(b->text, n), "signature", "");
     json_t *input = begins ? json_object() : serve_arguments_json(b);
-    return input ? json_pack("{s:s,s:o,s:s,s:o}", "type", "tool_use", "id", serve_call_id_json(b->call), "name", b->call->name,
+    return input ? json_pack("{s:s,s:o,s:s,s:o}", "type", "tool_use", "id", serve_call_id_json(b->id), "name", b->call->name,
                              "input", input)
                  : NULL;
 }

@@ -15,6 +15,7 @@ typedef struct serve_told_block {
     const char *text;       /* [n] so far; of a call its arguments */
     size_t n;
     const hunch_call *call; /* of a SERVE_BLOCK_CALL, else NULL; until the answer grows */
+    const char *id;         /* of the call; once it was told it stays, although the model may write another behind the arguments */
     bool last;              /* the answer has ended with it */
 } serve_told_block;
 

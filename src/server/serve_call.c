@@ -17,6 +17,7 @@ serve_call *serve_call_new(void) {
 static void choice_free(serve_choice *c) {
     serve_bytes_free(&c->text);
     serve_parts_free(&c->parts);
+    hn_free(c->told.id);
     hn_free(c->tokens);
     hn_free(c->logprobs);
     hn_free(c->top);

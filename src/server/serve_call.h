@@ -32,6 +32,7 @@ typedef struct serve_told {
     size_t n;     /* bytes of it that are */
     bool open;    /* its beginning is */
     int index;    /* blocks that are told to their ends */
+    char *id;     /* of the call that is open, as it was told; NULL: none */
 } serve_told;
 
 typedef struct serve_choice {

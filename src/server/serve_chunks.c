@@ -76,7 +76,7 @@ static void call_send(deltas *d, serve_choice *one, json_t *call) {
 static void chat_open(void *to, serve_choice *one, const serve_told_block *b) {
     if (b->call)
         call_send(to, one,
-                  json_pack("{s:i,s:o,s:s,s:{s:s,s:s}}", "index", one->sent_calls++, "id", serve_call_id_json(b->call),
+                  json_pack("{s:i,s:o,s:s,s:{s:s,s:s}}", "index", one->sent_calls++, "id", serve_call_id_json(b->id),
                             "type", "function", "function", "name", b->call->name, "arguments", ""));
 }
 

@@ -241,6 +241,7 @@ static void *run(void *user) {
         e->context = hunch_engine_context(e->engine);
         e->phase = SERVE_READY;
         pthread_mutex_unlock(&e->lock);
+        if (e->o.ready_say) e->o.ready_say(e->o.user, m, e->engine);
         code = rounds(e);
     }
     end(e);

@@ -20,6 +20,7 @@ typedef struct serve_engine_options {
     /* The thread ends: the code of open, or of the engine's failure; 0: it was stopped. */
     void (*ended)(void *user, int code);
     void (*ready)(void *user, hunch_model *m, hunch_engine *e); /* on the thread, before the first call can be submitted */
+    void (*ready_say)(void *user, hunch_model *m, hunch_engine *e); /* once it can; NULL: nobody is told */
     void *user;
 } serve_engine_options;
 

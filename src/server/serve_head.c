@@ -83,6 +83,11 @@ typedef struct place {
     int port;       /* -1: none is named */
 } place;
 
+/* As browsers write it: names of other alphabets are in Punycode, and none has a wildcard. */
+static bool is_of_host(char c, bool brackets) {
+    return isascii((unsigned char)c) && (isalnum((unsigned char)c) || strchr("-._~", c) || (brackets && strchr(":%", c)));
+}
+
 /* "name:80", "[::1]:80", "1.2.3.4"; false: none of these. */
 static bool place_read(place *p, const char *text) {
     const bool brackets = *text == '[';
@@ -92,7 +97,10 @@ static bool place_read(place *p, const char *text) {
     size_t n = (size_t)(end - text) - brackets;
     const char *port = brackets ? end + 1 : end;
     if (n == 0 || n >= sizeof p->host) return false;
-    for (size_t i = 0; i < n; i++) p->host[i] = (char)tolower((unsigned char)text[i + brackets]);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_of_host(text[i + brackets], brackets)) return false;
+        p->host[i] = (char)tolower((unsigned char)text[i + brackets]);
+    }
     if (!brackets && p->host[n - 1] == '.') n--;
     p->host[n] = 0;
     p->port = -1;
@@ -135,7 +143,7 @@ static bool origin_read(origin *o, const char *text) {
     if (m && rest[m - 1] == '/') rest[--m] = 0; /* as addresses are copied */
     o->at = (place){.port = -1};
     if (m == 0 && default_port(o->scheme) < 0) return true; /* app:// */
-    if (strpbrk(rest, "/\\?#@*, \t") || !place_read(&o->at, rest)) return false;
+    if (!place_read(&o->at, rest)) return false;
     if (o->at.port == default_port(o->scheme)) o->at.port = -1;
     return true;
 }
@@ -191,7 +199,7 @@ static hunch_status origins_add(serve_callers *c, const char *list, hunch_error 
 
 static hunch_status name_add(serve_callers *c, const char *name, hunch_error *err) {
     place p;
-    if (!place_read(&p, name) || p.port >= 0 || !is_host(name))
+    if (!place_read(&p, name) || p.port >= 0)
         return hn_fail(err, HUNCH_USAGE,
                        "--host-name %.200s: expected a name as clients write it in an address, without a port", name);
     c->names[c->n_names] = serve_alloc(strlen(p.host) + 1, 1);

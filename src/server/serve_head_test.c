@@ -137,8 +137,9 @@ static void test_flags_that_name_nobody(void **state) {
     (void)state;
     static const char *const cors[] = {"", ",", "https://a,", "a.example.org", "https://", "https://a/b",
                                        "https://a?b", "https://*.a", "a b", "https://a:x",
-                                       "https://a:99999", "http:/a", "://a", "**"};
-    static const char *const names[] = {"", "a:80", "a b", "http://a", "a/b", "a,b"};
+                                       "https://a:99999", "http:/a", "://a", "**", "https://a\nb",
+                                       "https://b\xC3\xBC" "cher.de", "https://a\xff"};
+    static const char *const names[] = {"", "a:80", "a b", "http://a", "a/b", "a,b", "*.a", "a\n", "b\xC3\xBC" "cher.de", "a|b", "[::1"};
     for (size_t i = 0; i < sizeof cors / sizeof *cors; i++) {
         serve_callers *c;
         hunch_error err = {0};

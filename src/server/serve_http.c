@@ -31,7 +31,7 @@ enum {
     BACKLOG = 1024,
     SEND_BUFFER = 128 << 10
 };
-/* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 0.9.77 on; older ones do not show them to us, and
+/* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 1.0 on; older ones do not show them to us, and
  * what they refuse when they are told to be strict is refused here, with one head, where theirs has two. */
 #if MHD_VERSION >= 0x00097701
 #define STRICT MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
@@ -55,7 +55,7 @@ typedef struct exchange {
     const serve_route *route;
     const serve_protocol *protocol;
     serve_guest *guest; /* its connection */
-    char method[12], path[200], id[72];
+    char method[12], path[320], id[72]; /* path: /v1/models/ and the longest name */
     uint64_t tenant; /* of its API key */
     char why[300];   /* of a refusal, for the log */
     double begun_s;
@@ -351,10 +351,11 @@ static void noted(void *cls, struct MHD_Connection *connection, void **context,
         serve_guest_go(h->guests, *context);
         return;
     }
+    /* What newer versions give is good until the next question. */
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const int fd = info ? info->connect_fd : -1; /* in versions from 1.0 on the next answer is in the same place */
+    const int fd = info ? info->connect_fd : -1;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    *context = info && fd >= 0 ? serve_guest_come(h->guests, fd, info->client_addr) : NULL;
+    *context = fd >= 0 && info ? serve_guest_come(h->guests, fd, info->client_addr) : NULL;
 }
 
 static enum MHD_Result accept_policy(void *cls, const struct sockaddr *from, socklen_t size) {

@@ -181,33 +181,31 @@ serve_log *serve_log_new(int fd) {
     return NULL;
 }
 
-void serve_log_free(serve_log *log) {
+void serve_log_end(serve_log *log) {
     if (!log) return;
     pthread_mutex_lock(&log->lock);
+    const bool ended = log->over;
     log->over = true;
     log->last_s = hn_now() + LAST_MS / 1000.0;
     pthread_cond_signal(&log->news);
     pthread_mutex_unlock(&log->lock);
-    pthread_join(log->writer, NULL);
+    if (!ended) pthread_join(log->writer, NULL);
+}
+
+void serve_log_free(serve_log *log) {
+    if (!log) return;
+    serve_log_end(log);
     pthread_cond_destroy(&log->news);
     pthread_mutex_destroy(&log->lock);
     serve_bytes_free(&log->waiting);
     hn_free(log);
 }
 
-/* A whole line, with its newline. */
-static void line_queue(serve_log *log, const char *line, size_t n) {
+void serve_log_line(serve_log *log, const char *line, size_t n) {
     pthread_mutex_lock(&log->lock);
     if ((log->waiting.n && log->waiting.n + n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line, n)) log->lost++;
     pthread_cond_signal(&log->news);
     pthread_mutex_unlock(&log->lock);
-}
-
-void serve_log_say(serve_log *log, const char *line) {
-    serve_bytes whole = {0};
-    serve_bytes_print(&whole, "%s\n", line);
-    line_queue(log, whole.at, whole.n);
-    serve_bytes_free(&whole);
 }
 
 void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_entry *e) {
@@ -217,6 +215,6 @@ void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_
     if (s->log_json) json_make(&line, e, what);
     else plain_make(&line, e, what);
     json_decref(what);
-    line_queue(log, line.at, line.n);
+    serve_log_line(log, line.at, line.n);
     serve_bytes_free(&line);
 }

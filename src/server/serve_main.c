@@ -22,14 +22,14 @@
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
 
-enum { MOST_TEMPLATE = 4 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000 };
+enum { MOST_TEMPLATE = 4 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000, LONGEST_NAME = 255 };
 
 typedef struct program {
     tool_options o;
     serve_settings settings;
     serve_server server;
     serve_http *http;
-    char name[256];
+    char name[LONGEST_NAME + 1];
     const char **names; /* [n] under which it is served */
     serve_callers *callers;
     char *template_text;
@@ -103,12 +103,9 @@ static int open_all(void *user, hunch_model **m, hunch_engine **e) {
     return code;
 }
 
-static void ready(void *user, hunch_model *m, hunch_engine *e) {
+static void ready(void *user, hunch_model *m HN_UNUSED, hunch_engine *e) {
     program *p = user;
-    uint64_t window;
-    char size[32];
     json_t *drafters = json_array();
-    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window);
     for (int i = 0; i < hunch_engine_drafters(e); i++) {
         const char *name = hunch_engine_drafter_name(e, i); /* may have names of files */
         json_array_append_new(drafters, serve_text_json(name, strlen(name)));
@@ -116,6 +113,13 @@ static void ready(void *user, hunch_model *m, hunch_engine *e) {
     p->server.drafters = drafters;
     p->server.about = serve_about_read(p->o.model);
     tool_drafters_note(e);
+}
+
+static void ready_say(void *user, hunch_model *m, hunch_engine *e) {
+    program *p = user;
+    uint64_t window;
+    char size[32];
+    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window);
     if (p->o.quiet) return;
     hunch_model_info info;
     hunch_model_get_info(m, &info);
@@ -155,9 +159,13 @@ static int names_make(program *p) {
     p->names = serve_alloc((size_t)given->n + 1, sizeof *p->names);
     for (int i = 0; i < given->n; i++) {
         const char *name = given->items[i];
-        if (!name[0]) return tool_usage("serve: --served-model-name is empty");
+        if (!name[strspn(name, " ")]) return tool_usage("serve: --served-model-name is empty");
+        if (strlen(name) > LONGEST_NAME)
+            return tool_usage("serve: --served-model-name %.40s... is longer than %d bytes", name, LONGEST_NAME);
         if (hn_utf8_check(name, strlen(name)) < strlen(name))
             return tool_usage("serve: --served-model-name %s is not valid UTF-8", name);
+        for (const char *at = name; *at; at++)
+            if ((unsigned char)*at < ' ' || *at == 0x7f) return tool_usage("serve: --served-model-name %s has a control character", name);
         p->names[i] = name;
     }
     if (given->n == 0) name_choose(p), p->names[0] = p->name;
@@ -187,6 +195,8 @@ static int tool_format_check(const char *format) {
         if (strcmp(format, hunch_tools_format_name(i)) == 0) return 0;
     return tool_usage("serve: --tool-format %s: no format of calls has this name (docs/tools.md lists them)", format);
 }
+
+static void message_put(void *log, const char *line) { serve_log_line(log, line, strlen(line)); }
 
 static int settings_make(program *p) {
     const tool_options *o = &p->o;
@@ -221,6 +231,7 @@ static int settings_make(program *p) {
     p->server.metrics = serve_metrics_new();
     if (!o->quiet && !(p->server.log = serve_log_new(STDERR_FILENO)))
         return tool_message("the log's thread cannot be started"), HUNCH_FAILED;
+    if (p->server.log) tool_messages_to(message_put, p->server.log);
     p->server.started = time(NULL);
     return 0;
 }
@@ -238,7 +249,7 @@ static int signal_wait(const sigset_t *set, bool for_long) {
 
 /* Until every answer is sent, or another signal comes. */
 static void drain(program *p, const sigset_t *set) {
-    if (p->server.log) serve_log_say(p->server.log, "hunch: new requests are refused; running ones end first"); /* it may not be read */
+    if (!p->o.quiet) tool_message("new requests are refused; running ones end first");
     serve_engine_drain(p->server.engine);
     while (!p->ended && !(serve_engine_idle(p->server.engine) && serve_http_busy(p->http) == 0))
         if (signal_wait(set, false)) return;
@@ -246,7 +257,7 @@ static void drain(program *p, const sigset_t *set) {
 
 static int run(program *p, const sigset_t *set) {
     const serve_engine_options eo = {.parallel = p->o.parallel, .queue = p->o.queue, .metrics = p->server.metrics, .open = open_all,
-                                     .ended = ended, .ready = ready, .user = p};
+                                     .ended = ended, .ready = ready, .ready_say = ready_say, .user = p};
     char url[300];
     hunch_error err = {0};
     /* The address is known before the engine's thread begins; a client that comes in between waits for the answer of its first look. */
@@ -256,11 +267,15 @@ static int run(program *p, const sigset_t *set) {
     fprintf(stderr, "listening on %s\n", url);
     if (!serve_engine_start(p->server.engine)) {
         tool_message("the engine's thread cannot be started");
+        serve_log_end(p->server.log);
         _exit(HUNCH_FAILED); /* connections may wait for it already */
     }
     signal_wait(set, true);
     if (!p->ended) drain(p, set);
-    if (serve_engine_phase(p->server.engine) == SERVE_LOADING) _exit(128 + SIGTERM); /* it cannot be interrupted */
+    if (serve_engine_phase(p->server.engine) == SERVE_LOADING) { /* it cannot be interrupted */
+        serve_log_end(p->server.log);
+        _exit(128 + SIGTERM);
+    }
     serve_engine_stop(p->server.engine);
     serve_http_stop(p->http);
     serve_engine_free(p->server.engine);
@@ -290,6 +305,7 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     code = settings_make(&p);
     if (!code) code = run(&p, &set);
+    tool_messages_to(NULL, NULL);
     serve_log_free(p.server.log);
     if (p.server.metrics) serve_metrics_free(p.server.metrics);
     serve_keys_free(p.server.keys);

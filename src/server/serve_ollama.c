@@ -317,7 +317,7 @@ static void news_close(void *to, serve_choice *one, const serve_told_block *b) {
     (void)one;
     if (!arguments) return;
     if (!all->calls) all->calls = json_array();
-    json_array_append_new(all->calls, json_pack("{s:o,s:{s:s,s:o}}", "id", serve_call_id_json(b->call), "function",
+    json_array_append_new(all->calls, json_pack("{s:o,s:{s:s,s:o}}", "id", serve_call_id_json(b->id), "function",
                                                 "name", b->call->name, "arguments", arguments));
 }
 

@@ -105,7 +105,7 @@ static json_t *item_json(const serve_choice *one, const serve_told_block *b, boo
     if (b->call) {
         if (whole && b->call->state != HUNCH_CALL_DONE) status = "incomplete";
         return json_pack("{s:s,s:s,s:s,s:o,s:s,s:o}", "id", id, "type", "function_call", "status", status, "call_id",
-                         serve_call_id_json(b->call), "name", b->call->name, "arguments",
+                         serve_call_id_json(b->id), "name", b->call->name, "arguments",
                          serve_text_json(b->text, whole ? b->n : 0));
     }
     json_t *content = json_array();

@@ -2,6 +2,8 @@
 /* serve_thinking.c - see serve_thinking.h. */
 #include "server/serve_thinking.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 /* ---- blocks -------------------------------------------------------------------------------------------------- */
@@ -46,22 +48,33 @@ static bool calls_take(serve_parts *p, const hunch_answer *a, size_t n_text) {
     return true;
 }
 
-/* Byte by byte, so that the order of what is in one piece is seen; a space changes nothing before something follows it. */
-static bool calls_grow(serve_parts *p, const char *text, size_t n, bool done, bool cut) {
+/* What stands for a character that a limit may have cut is no part of a call, nor of the mark that opens one. */
+static bool calls_end(serve_parts *p, const char *mended, size_t n, bool cut) {
     hunch_answer a;
-    for (; p->fed < n; p->fed++) {
-        if (hunch_calls_feed(p->calls, text + p->fed, 1, false, NULL)) return false;
-        if (is_space(text[p->fed])) continue;
-        hunch_calls_get(p->calls, &a);
-        if (!calls_take(p, &a, a.n_text)) return false;
-    }
-    if (!done) return true;
+    if (!cut && hunch_calls_feed(p->calls, mended, n, false, NULL)) return false;
     if (hunch_calls_feed(p->calls, "", 0, true, NULL)) return false;
     hunch_calls_get(p->calls, &a);
     p->cut = cut;
     size_t n_text = a.n_text - (cut ? a.n_cut : 0);
     while (n_text && is_space(a.text[n_text - 1])) n_text--;
-    return calls_take(p, &a, n_text);
+    if (!calls_take(p, &a, n_text)) return false;
+    const serve_block_kind kind = p->n_blocks ? p->block[p->n_blocks - 1].kind : SERVE_BLOCK_NONE;
+    if (!cut || a.cut || kind == SERVE_BLOCK_NONE || kind == SERVE_BLOCK_CALL) return true;
+    return part_add(p, kind, kind == SERVE_BLOCK_THINKING ? &p->thinking : &p->answer, mended, n);
+}
+
+/* Byte by byte, so that the order of what is in one piece is seen; a space changes nothing before something follows it. */
+static bool calls_grow(serve_parts *p, const char *text, size_t n, bool done, bool cut) {
+    static const char replacement[] = "\xEF\xBF\xBD";
+    const size_t last = sizeof replacement - 1, mended = n - p->fed >= last && memcmp(text + n - last, replacement, last) == 0 ? last : 0;
+    hunch_answer a;
+    for (n -= mended; p->fed < n; p->fed++) {
+        if (hunch_calls_feed(p->calls, text + p->fed, 1, false, NULL)) return false;
+        if (is_space(text[p->fed])) continue;
+        hunch_calls_get(p->calls, &a);
+        if (!calls_take(p, &a, a.n_text)) return false;
+    }
+    return !done || calls_end(p, text + n, mended, cut);
 }
 
 bool serve_parts_grow(serve_parts *p, const hunch_model *m, const char *text, size_t n, bool done, bool cut) {

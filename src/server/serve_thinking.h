@@ -24,7 +24,7 @@ typedef struct serve_parts {
     size_t thinking_end; /* bytes of the whole text up to the end of the newest thinking */
     serve_block *block;  /* [n_blocks]; the last one may grow */
     size_t n_blocks, cap_blocks, n_calls; /* n_calls: blocks of calls */
-    bool cut;            /* once it is whole: it ended within a call, of which there may be a block */
+    bool cut;            /* once it is whole: it ended at a limit, so a block may be a call that is cut */
 } serve_parts;
 
 /* Adds what is new in the whole text. done: it does not grow any more; cut: it ended at a limit, so a call that is not complete is cut, and

@@ -92,14 +92,14 @@ bool serve_tools_begin(serve_choice *one) {
 bool serve_tools_called(const serve_choice *one) {
     hunch_answer a;
     hunch_calls_get(one->parts.calls, &a);
-    return a.n_done > 0 && !(one->parts.cut && a.call[a.n_calls - 1].state == HUNCH_CALL_CUT);
+    return a.n_done > 0 && !(one->parts.cut && a.cut);
 }
 
-json_t *serve_call_id_json(const hunch_call *call) {
-    return serve_text_json(call->id, strlen(call->id));
+json_t *serve_call_id_json(const char *id) {
+    return serve_text_json(id, strlen(id));
 }
 
 json_t *serve_tools_call_json(const hunch_call *call) {
-    return json_pack("{s:o,s:s,s:{s:s,s:o}}", "id", serve_call_id_json(call), "type", "function", "function", "name",
+    return json_pack("{s:o,s:s,s:{s:s,s:o}}", "id", serve_call_id_json(call->id), "type", "function", "function", "name",
                      call->name, "arguments", serve_text_json(call->arguments, call->n_arguments));
 }

@@ -14,7 +14,7 @@ bool serve_tools_begin(serve_choice *one);
 /* Whether calls are complete, and none was cut: then that is why the answer ended. */
 bool serve_tools_called(const serve_choice *one);
 /* A call's id, which the model may have written itself: what of it is not UTF-8 becomes U+FFFD. */
-json_t *serve_call_id_json(const hunch_call *call);
+json_t *serve_call_id_json(const char *id);
 /* A call as OpenAI has it, with its arguments as text. */
 json_t *serve_tools_call_json(const hunch_call *call);
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json_load.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "fixture.h"
 #include "server/serve_answer.h"
 #include "server/serve_protocol.h"
@@ -189,6 +190,11 @@ static void test_whole_answers(void **state) {
          "look{\"city\": \"Par "},
         {"", "<tool_call>{\"name\": \"ping\", \"arguments\": {}}</tool_call><tool_call>{\"name\": \"look\", \"arguments\": {\"ci",
          HUNCH_FINISH_LENGTH, "length", NULL, "ping{} look{\"ci "},
+        {"", "<tool_call>{\"name\": \"ping\", \"arguments\": {}}</tool_call>\n<tool_call>{\"na", HUNCH_FINISH_LENGTH, "length",
+         NULL, "ping{} "},
+        {"", "<tool_call>{\"name\": \"ping\", \"arguments\": {}}\n</tool", HUNCH_FINISH_LENGTH, "tool_calls", NULL, "ping{} "},
+        {", \"tool_choice\": \"required\"", "<tool_call>{\"name\": \"ping\", \"arguments\": {}}</tool_call>\n<tool_",
+         HUNCH_FINISH_LENGTH, "length", NULL, "ping{} "},
         {"", "<tool_call>{\"name\": \"look\", \"arguments\": {\"ci", HUNCH_FINISH_STOP, "stop",
          "<tool_call>{\"name\": \"look\", \"arguments\": {\"ci", ""},
         {"", "Nothing.", HUNCH_FINISH_STOP, "stop", "Nothing.", ""},
@@ -360,8 +366,9 @@ static void stream_understand(int which, understood *u, understood *items, const
     }
 }
 
+static const char *more_of = ""; /* of the body */
 static serve_call *call_of(const serve_server *s) {
-    serve_call *c = call_open(s, "");
+    serve_call *c = call_open(s, more_of);
     c->asked = json_object();
     c->said = json_array();
     snprintf(c->id, sizeof c->id, "x_1");
@@ -431,6 +438,39 @@ static void same(const understood *w, const understood *t, bool objects) {
         for (int k = 0; k < i; k++) assert_true(strcmp(w->call[i].id, w->call[k].id) != 0 && strcmp(t->call[i].id, t->call[k].id) != 0);
         assert_string_equal(w->call[i].name, t->call[i].name);
         same_arguments(w->call[i].arguments, t->call[i].arguments, objects);
+    }
+}
+
+/* What whole answers of two protocols have of arguments that a limit cut. */
+static void test_what_can_be_read(void **state) {
+    (void)state;
+    const serve_settings settings = {.model_name = "m", .template_text = hermes};
+    const serve_server s = {.settings = &settings};
+    char name[600];
+    memset(name, 'k', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    const struct {
+        const char *arguments, *more, *wanted;
+    } cases[] = {{"{\"city\": \"Par", "", "{\"city\": \"Par\"}"},
+                 {"{\"city\": \"Par\\u00", "", "{\"city\": \"Par\"}"},
+                 {"{\"city\": \"\\ud83d\\ude", "", "{\"city\": \"\"}"},
+                 {"{\"n\": 12", "", "{}"}, /* it may be 123 */
+                 {"{\"a\": [1, -2.5e", "", "{\"a\": [1]}"},
+                 {"{\"a\": true", "", "{\"a\": true}"},
+                 {"{\"a\": tru", "", "{}"},
+                 {"{\"a\": 1, \"b\": {\"c\": null, \"d\"", "", "{\"a\": 1, \"b\": {\"c\": null}}"},
+                 {"{\"a\": 1, \"", name, "{\"a\": 1}"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, "<tool_call>{\"name\": \"look\", \"arguments\": %s%s", cases[i].arguments, cases[i].more);
+        serve_call *c = call_of(&s);
+        say(c, text, strlen(text), true, HUNCH_FINISH_LENGTH);
+        json_t *all = serve_anthropic.whole(&s, c), *wanted = json_loads(cases[i].wanted, 0, NULL);
+        const json_t *input = AT(json_array_get(AT(all, "content"), 0), "input");
+        if (!json_equal(input, wanted)) fail_msg("%s is %s", cases[i].arguments, json_dumps(input, 0));
+        json_decref(wanted);
+        json_decref(all);
+        serve_call_release(c);
     }
 }
 
@@ -514,6 +554,67 @@ static void test_whole_and_streamed(void **state) {
     if (many < 50 || cut < 10) fail_msg("%d answers with several calls, %d with a cut one", many, cut);
 }
 
+#define BAR "\xEF\xBD\x9C" /* U+FF5C */
+#define LOW "\xE2\x96\x81" /* U+2581 */
+/* Calls in other formats. */
+static const struct {
+    const char *format, *text;
+} calls_of[] = {
+    {"hermes", "<tool_call>\n{\"name\": \"look\", \"arguments\": {\"city\": \"Bern\"}}\n</tool_call>\n<tool_call>\n"
+               "{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>"},
+    {"qwen3-coder", "<tool_call>\n<function=look>\n<parameter=city>\nBern\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n"
+                    "<function=ping>\n</function>\n</tool_call>"},
+    {"seed-oss", "<seed:tool_call>\n<function=look>\n<parameter=city>Bern</parameter>\n</function>\n</seed:tool_call>"},
+    {"glm4", "<tool_call>look\n<arg_key>city</arg_key>\n<arg_value>Bern</arg_value>\n</tool_call>\n<tool_call>ping\n</tool_call>"},
+    {"minimax-m2", "<minimax:tool_call>\n<invoke name=\"look\">\n<parameter name=\"city\">Bern</parameter>\n</invoke>\n"
+                   "<invoke name=\"ping\">\n</invoke>\n</minimax:tool_call>"},
+    {"llama3", "{\"name\": \"look\", \"parameters\": {\"city\": \"Bern\"}}"},
+    {"llama-pythonic", "[look(city=\"Bern\"), ping()]"},
+    {"lfm2", "<|tool_call_start|>[look(city=\"Bern\"), ping()]<|tool_call_end|>"},
+    {"mistral-json", "[TOOL_CALLS][{\"name\": \"look\", \"arguments\": {\"city\": \"Bern\"}, \"id\": \"abcdefghi\"}]"},
+    {"mistral-args", "[TOOL_CALLS]look[ARGS]{\"city\": \"Bern\"}[TOOL_CALLS]ping[ARGS]{}"},
+    {"gemma4", "<|tool_call>call:look{city:<|\"|>Bern<|\"|>}<tool_call|><|tool_call>call:ping{}<tool_call|>"},
+    {"gpt-oss", "<|channel|>commentary to=functions.look <|constrain|>json<|message|>{\"city\": \"Bern\"}<|call|>"},
+    {"functionary-3.2", "look\n{\"city\": \"Bern\"}>>>ping\n{}"},
+    {"kimi-k2", "<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{\"city\": \"Bern\"}"
+                "<|tool_call_end|><|tool_calls_section_end|>"},
+    {"deepseek-v3.1", "<" BAR "tool" LOW "calls" LOW "begin" BAR "><" BAR "tool" LOW "call" LOW "begin" BAR ">look"
+                      "<" BAR "tool" LOW "sep" BAR ">{\"city\": \"Bern\"}<" BAR "tool" LOW "call" LOW "end" BAR ">"
+                      "<" BAR "tool" LOW "calls" LOW "end" BAR ">"},
+    {"dsml", "<" BAR "DSML" BAR "function_calls>\n<" BAR "DSML" BAR "invoke name=\"look\">\n<" BAR "DSML" BAR
+             "parameter name=\"city\" string=\"true\">Z\xC3\xBCrich</" BAR "DSML" BAR "parameter>\n</" BAR "DSML" BAR
+             "invoke>\n</" BAR "DSML" BAR "function_calls>"},
+    {"command-r7b", "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"look\", "
+                    "\"parameters\": {\"city\": \"Bern\"}}\n]<|END_ACTION|>"}};
+
+/* A limit cuts an answer of calls anywhere: no protocol has a byte of it as text, and streams have what whole answers have. */
+static void test_cut_in_every_format(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof calls_of / sizeof *calls_of; i++) {
+        const serve_settings settings = {.model_name = "m", .template_text = hermes, .tool_format = calls_of[i].format};
+        const serve_server s = {.settings = &settings};
+        for (size_t k = 1; k < strlen(calls_of[i].text); k++) {
+            char text[1000];
+            const size_t n = hn_utf8_complete(calls_of[i].text, k); /* the engine has U+FFFD for a character that is cut */
+            snprintf(text, sizeof text, "%.*s%s", (int)n, calls_of[i].text, n < k ? "\xEF\xBF\xBD" : "");
+            for (int which = 0; which < PROTOCOLS; which++) {
+                static understood w, t;
+                memset(&w, 0, sizeof w);
+                memset(&t, 0, sizeof t);
+                more_of = ", \"tool_choice\": \"required\"";
+                whole_understand(&s, which, text, HUNCH_FINISH_LENGTH, &w);
+                streamed_understand(&s, which, text, HUNCH_FINISH_LENGTH, (unsigned)(k % 4), &t);
+                more_of = "";
+                if (w.text[0] || t.text[0] || w.calls != t.calls)
+                    fail_msg("%s, protocol %d, cut at %zu: '%s' and %d calls, '%s' and %d calls", settings.tool_format, which, k, w.text,
+                             w.calls, t.text, t.calls);
+                same(&w, &t, which == 1);
+                limit_check(which, w.finish, w.calls);
+            }
+        }
+    }
+}
+
 static int setup(void **state) {
     (void)state;
     size_t len;
@@ -532,6 +633,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_streams), cmocka_unit_test(test_whole_answers),
                                        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_whole_and_streamed)};
+                                       cmocka_unit_test(test_what_can_be_read), cmocka_unit_test(test_whole_and_streamed),
+                                       cmocka_unit_test(test_cut_in_every_format)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -16,14 +16,28 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------ */
 
+static struct {
+    void (*put)(void *user, const char *line);
+    void *user;
+} messages;
+
+void tool_messages_to(void (*put)(void *user, const char *line), void *user) {
+    messages.put = put;
+    messages.user = user;
+}
+
 static void message_print(const char *fmt, va_list ap) {
-    char line[2048];
+    char line[2048], whole[sizeof line + 10];
     int n = vsnprintf(line, sizeof line, fmt, ap);
     if (n < 0)
         return;
     tool_progress_hide();
     fflush(stdout); /* keeps the order of the two streams if both go to one place */
-    fprintf(stderr, "hunch: %s\n", hn_utf8_mask(line, ' '));
+    snprintf(whole, sizeof whole, "hunch: %s\n", hn_utf8_mask(line, ' '));
+    if (messages.put)
+        messages.put(messages.user, whole);
+    else
+        fputs(whole, stderr);
 }
 
 void tool_message(const char *fmt, ...) {
@@ -47,6 +61,7 @@ int tool_failed(const hunch_error *err) {
 }
 
 _Noreturn static void out_of_memory(size_t bytes) {
+    messages.put = NULL; /* the process ends before anybody else would write it */
     tool_message("out of memory: %zu bytes for the command itself", bytes);
     tool_end(HUNCH_NO_MEMORY);
 }

@@ -22,6 +22,9 @@
 
 /* "hunch: " and one line on standard error (control characters in it are replaced, so that it stays one line). */
 void tool_message(const char *fmt, ...) HN_PRINTF(1, 2);
+/* Gives such lines to `put` instead, of a program that must not wait for whoever reads standard error; NULL: no longer. Before other
+ * threads begin and after they have ended. */
+void tool_messages_to(void (*put)(void *user, const char *line), void *user);
 int tool_usage(const char *fmt, ...) HN_PRINTF(1, 2); /* the same; returns HUNCH_USAGE */
 int tool_failed(const hunch_error *err);                /* prints its message; returns its status, never 0 */
 /* Memory of the command itself, as that of base/mem.h, and freed with hn_free: never NULL, out of memory ends the process with exit

@@ -38,6 +38,7 @@ static void check_same(const hn_call_answer *a, const hn_call_answer *b) {
     FUZZ_MUST(a->n_text == b->n_text && memcmp(a->text, b->text, a->n_text) == 0);
     FUZZ_MUST(a->n_thinking == b->n_thinking && memcmp(a->thinking, b->thinking, a->n_thinking) == 0);
     FUZZ_MUST(a->n_broken == b->n_broken && a->n_calls == b->n_calls && a->n_done == b->n_done);
+    FUZZ_MUST(a->n_cut == b->n_cut && a->cut == b->cut);
     for (size_t i = 0; i < a->n_calls; i++) {
         const hn_call *x = &a->call[i], *y = &b->call[i];
         FUZZ_MUST(x->state == y->state && strcmp(x->name, y->name) == 0 && strcmp(x->id, y->id) == 0);
@@ -47,9 +48,10 @@ static void check_same(const hn_call_answer *a, const hn_call_answer *b) {
 }
 
 static void check_calls(const hn_call_answer *a) {
+    FUZZ_MUST(a->n_cut <= a->n_text);
     for (size_t i = 0; i < a->n_calls; i++) {
         const hn_call *c = &a->call[i];
-        FUZZ_MUST(c->state != HUNCH_CALL_OPEN);
+        FUZZ_MUST(c->state != HUNCH_CALL_OPEN && (c->state != HUNCH_CALL_CUT || a->cut));
         if (c->state != HUNCH_CALL_DONE || hn_utf8_check(c->arguments, c->n_arguments) < c->n_arguments) continue;
         json_error_t e;
         json_t *args = json_loadb(c->arguments, c->n_arguments, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &e);
@@ -75,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                .think_end = data[1] & 1 ? "</think>" : NULL,
                                .thinks = data[1] & 2,
                                .one = data[1] & 4,
+                               .required = data[1] & 128,
                                .seed = 1};
     const char *text = (const char *)data + 2;
     hn_call_reader *whole = read_in(&tools, f, &o, text, size - 2, size),

@@ -76,6 +76,16 @@ def test_ambiguous_heads():
     assert status(exchange(b"GET /version HTTP/1.0\r\n\r\n")[0]) == 200
 
 
+def test_heads_that_old_libraries_do_not_show():
+    """Folded lines, lines that end in a line feed alone, bytes behind a NUL, a line without a name: refused where the library can."""
+    strict = [int(n) for n in os.environ.get("HUNCH_MICROHTTPD", "0").split(".")] >= [1]
+    tail = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for line in (b"X-A: a\r\n b", b"X-A: a\nX-B: b", b"X-A: a\0b", b": x", b"X-A:\r\n\tb"):
+        have, closed = exchange(post(b"Host: localhost", LENGTH, line, body=BODY + tail))
+        assert status(have) in ((400,) if strict else (200, 400)), (line, have)
+        assert not strict or (closed and have.count(b"HTTP/1.1 ") == 1), (line, have)
+
+
 def test_names_in_host():
     for name in (b"evil.example", b"evil.example:%d" % server.port, b"127.0.0.1.evil.example", b"8.8.8.8"):
         assert status(exchange(post(b"Host: " + name, LENGTH))[0]) == 403, name
@@ -152,8 +162,7 @@ def test_heads_that_trickle():
                  (post(b"Host: localhost", b"Transfer-Encoding: chunked", body=b"0\r\nX-T: "), b"a"))
         with ThreadPoolExecutor(len(kinds)) as pool:
             for (head, _), taken in zip(kinds, pool.map(lambda kind: trickled(s.port, *kind, 8), kinds)):
-                # versions of libmicrohttpd from 1.0 on refuse empty lines where a head should begin
-                assert (0.5 if head else 0) < taken < 6, (head, taken)
+                assert taken < 6 and (taken > 0.5 or not head), (head, taken)  # newer libraries close at empty lines before a head
         with s.connect() as c:  # a connection that is used again and again lives longer than one head may take
             for _ in range(4):
                 c.ask("GET", "/version")
@@ -164,6 +173,8 @@ def test_heads_that_trickle():
 def test_flags():
     for flags, words in ((["--cors", "chat.example.org"], b"--cors chat.example.org"), (["--cors", "https://a/b"], b"SCHEME://HOST"),
                          (["--host-name", "a:80"], b"--host-name a:80"), (["--proxy", "nobody"], b"--proxy nobody"), (["--alias", ""], b"name"),
+                         (["--alias", "a\nb"], b"control character"), (["--alias", "a", "--alias", "b" * 256], b"longer than 255 bytes"),
+                         (["--cors", "https://a\nb"], b"SCHEME://HOST"), (["--host-name", "*.example.org"], b"--host-name *.example.org"),
                          (["--tool-format", "none such"], b"--tool-format none such"), (["--memory", "1k"], b"does not hold one text of 512 tokens"),
                          (["--memory", "lots"], b"--memory lots")):
         ended = subprocess.run([SERVE, STORIES, "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -234,6 +245,37 @@ def test_a_log_that_nobody_reads():
         p.kill()  # whatever was wrong: it does not wait for a server that goes on
         p.wait()
     os.close(read)
+
+
+def test_messages_that_nobody_reads():
+    """A pipe that others have filled keeps a server neither from becoming ready nor from ending."""
+    read, write = os.pipe()
+    p = subprocess.Popen([SERVE, STORIES, "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=write)
+    try:
+        first = b""
+        while b"\n" not in first:
+            first += os.read(read, 1000)
+        port = int(re.search(rb"http://127\.0\.0\.1:(\d+)", first).group(1))
+        full = os.open("/proc/self/fd/%d" % write, os.O_WRONLY | os.O_NONBLOCK)
+        for piece in (b"x" * 4096, b"x"):
+            try:
+                while True:
+                    os.write(full, piece)
+            except BlockingIOError:
+                pass
+        began, health = time.monotonic(), 0
+        while health != 200 and time.monotonic() < began + 30:
+            with Connection(port) as c:
+                c.ask("GET", "/health")
+                health = c.answer().status
+        assert health == 200
+        p.terminate()
+        assert p.wait(30) == 0
+    finally:
+        p.kill()
+        p.wait()
+    for fd in (read, write, full):
+        os.close(fd)
 
 
 with Server(SERVE, "--quiet", "--cors", "https://chat.example.org, app://obsidian.md,null", "--cors", "vscode-webview://1a", "--host-name",
