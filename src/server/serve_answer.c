@@ -45,16 +45,24 @@ json_t *serve_finish_json(const serve_choice *c) {
     }
 }
 
+static bool is_stop_token(const serve_choice *c) {
+    const hunch_request *r = &c->call->request;
+    for (int i = 0; i < r->n_stop_tokens; i++)
+        if (r->stop_tokens[i] == c->state.stop_token) return true;
+    return false;
+}
+
+bool serve_is_stopped(const serve_choice *c) {
+    return c->state.finish == HUNCH_FINISH_STOP && (c->state.stop_string >= 0 || is_stop_token(c));
+}
+
 /* As vLLM: the stop string or the stop token that ended it, null for an end-of-sequence token; and "deadline". */
 json_t *serve_stop_json(const serve_choice *c) {
     const hunch_request *r = &c->call->request;
     if (c->done && c->state.finish == HUNCH_FINISH_DEADLINE) return json_string("deadline");
     if (c->done && c->state.finish == HUNCH_FINISH_GRAMMAR) return json_string("grammar");
-    if (!c->done || c->state.finish != HUNCH_FINISH_STOP) return json_null();
-    if (c->state.stop_string >= 0) return json_string(r->stop[c->state.stop_string]);
-    for (int i = 0; i < r->n_stop_tokens; i++)
-        if (r->stop_tokens[i] == c->state.stop_token) return json_integer(c->state.stop_token);
-    return json_null();
+    if (!c->done || !serve_is_stopped(c)) return json_null();
+    return c->state.stop_string >= 0 ? json_string(r->stop[c->state.stop_string]) : json_integer(c->state.stop_token);
 }
 
 const serve_bytes *serve_choice_answer(const serve_choice *c) {

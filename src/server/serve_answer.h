@@ -17,6 +17,8 @@ json_t *serve_answer_json(const serve_server *s, serve_call *c);
 const serve_bytes *serve_choice_answer(const serve_choice *c);
 /* Whether it ended at a limit, not by itself; its state is known. */
 bool serve_is_cut(const serve_choice *c);
+/* Whether a stop string or a stop token of the request ended it. */
+bool serve_is_stopped(const serve_choice *c);
 /* null while it runs. */
 json_t *serve_finish_json(const serve_choice *c);
 /* What ended it, "stop_reason"; null: an end-of-sequence token, or its length. */

@@ -34,6 +34,7 @@ void serve_head_line(serve_head *h, const char *name, size_t n_name, const char 
     if (is_named(name, n_name, "Origin")) h->origins++, h->origin = value;
     if (is_named(name, n_name, "Content-Length")) h->lengths++, h->length = value;
     if (is_named(name, n_name, "Transfer-Encoding")) h->codings++, h->coding = value;
+    if (is_named(name, n_name, "X-Forwarded-For")) h->forwarded = value;
 }
 
 /* A host may have a port behind it, and nothing that belongs to another part of an address. */

@@ -15,6 +15,7 @@
 typedef struct serve_head {
     size_t hosts, origins, lengths, codings; /* how often each was there */
     const char *host, *origin, *length, *coding;
+    const char *forwarded;    /* the last X-Forwarded-For, which is the proxy's; NULL: none */
     bool odd_name, odd_value; /* a name that is no token; a control character in a value */
 } serve_head;
 

@@ -58,6 +58,7 @@ typedef struct exchange {
     char method[12], path[320], id[72]; /* path: /v1/models/ and the longest name */
     uint64_t tenant; /* of its API key */
     char why[300];   /* of a refusal, for the log */
+    const char *forwarded; /* the last X-Forwarded-For; NULL: none */
     double begun_s;
     serve_bytes body;
     size_t dropped;     /* bytes of the body that were not kept */
@@ -324,6 +325,7 @@ static enum MHD_Result access_handle(void *cls, struct MHD_Connection *connectio
         *state = x = begin(cls, connection, url, method);
         serve_guest_headed(x->h->guests, x->guest);
         MHD_get_connection_values_n(connection, MHD_HEADER_KIND, line_note, &head);
+        x->forwarded = head.forwarded;
         /* An answer that is given now closes the connection: where its next byte is what the head does not tell, or too far. */
         if (!serve_head_clear(&head, strcmp(http_version, MHD_HTTP_VERSION_1_0) == 0, &x->refused))
             return respond_error(x, &x->refused);
@@ -364,18 +366,17 @@ static enum MHD_Result accept_policy(void *cls, const struct sockaddr *from, soc
     return serve_guests_admit(h->guests, from) ? MHD_YES : MHD_NO;
 }
 
-/* The address that asks: behind a proxy that is trusted, the last one that it names. */
-static const char *client_of(exchange *x, char to[64]) {
-    const char *named = serve_guest_is_proxy(x->h->guests, x->guest) ? header(x, "X-Forwarded-For") : NULL;
-    const char *last = named ? strrchr(named, ',') : NULL;
-    if (!named) return serve_guest_address(x->guest);
-    last = last ? last + 1 : named;
-    snprintf(to, 64, "%s", last + strspn(last, " "));
-    return serve_address_read(to).family ? to : serve_guest_address(x->guest);
+/* The address that asks: behind a proxy that is trusted, the last one that it names; as we write it, whatever stands around it. */
+static const char *client_of(exchange *x, char to[INET6_ADDRSTRLEN + 1]) {
+    const char *named = serve_guest_is_proxy(x->h->guests, x->guest) ? x->forwarded : NULL, *last = named ? strrchr(named, ',') : NULL;
+    if (last) named = last + 1;
+    const serve_address a = named ? serve_address_read(named + strspn(named, " \t")) : (serve_address){0};
+    serve_address_text(&a, to);
+    return to[0] ? to : serve_guest_address(x->guest);
 }
 
 static void log_it(exchange *x, enum MHD_RequestTerminationCode code) {
-    char address[64];
+    char address[INET6_ADDRSTRLEN + 1];
     const char *ended = code == MHD_REQUEST_TERMINATED_COMPLETED_OK       ? NULL
                         : x->cut                                          ? x->cut
                         : code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED  ? "dropped for its silence"

@@ -84,7 +84,7 @@ static bool tokens_take(serve_choice *c, const hunch_output *out) {
     return prompt_take(c, &st) && logprobs_take(c, &st, out->n_tokens);
 }
 
-/* What the text is made of, as far as that is known. cut: it ended at a limit. */
+/* What the text is made of, as far as that is known. cut: it ended where the request said so, not where the model did. */
 static bool parts_take(serve_choice *c, bool done, bool cut) {
     const serve_call *call = c->call;
     if (!call->chat || call->whole_text) return serve_parts_one(&c->parts, c->text.n);
@@ -161,7 +161,7 @@ static void choice_end(serve_choice *c, const hunch_session_state *st) {
     c->state.prompt_logprobs = NULL;
     c->state.prompt_top_logprobs = NULL;
     c->state.pooled = NULL;
-    if (!parts_take(c, true, serve_is_cut(c))) {
+    if (!parts_take(c, true, serve_is_cut(c) || serve_is_stopped(c))) {
         hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
         c->state.finish = HUNCH_FINISH_FAILED;
     }

@@ -24,11 +24,11 @@ typedef struct serve_parts {
     size_t thinking_end; /* bytes of the whole text up to the end of the newest thinking */
     serve_block *block;  /* [n_blocks]; the last one may grow */
     size_t n_blocks, cap_blocks, n_calls; /* n_calls: blocks of calls */
-    bool cut;            /* once it is whole: it ended at a limit, so a block may be a call that is cut */
+    bool cut;            /* once it is whole: it ended so that a block may be a call that is cut */
 } serve_parts;
 
-/* Adds what is new in the whole text. done: it does not grow any more; cut: it ended at a limit, so a call that is not complete is cut, and
- * else it is text. False: no memory. */
+/* Adds what is new in the whole text. done: it does not grow any more; cut: it ended at a limit or a stop string, so a call that is not
+ * complete is cut, and else it is text. False: no memory. */
 bool serve_parts_grow(serve_parts *p, const hunch_model *m, const char *text, size_t n, bool done, bool cut);
 /* The same of an answer that is one text, with its thinking and calls in it. */
 bool serve_parts_one(serve_parts *p, size_t n);

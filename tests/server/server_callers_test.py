@@ -198,6 +198,8 @@ def test_the_log():
             assert exchange(b"GET /a%0aforged%1b[31m HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-two\r\n\r\n", s.port)[0]
             s.post("/v1/completions", {"prompt": "Once", "max_tokens": 1}, {"Authorization": "Bearer sk-one", "X-Forwarded-For": "8.8.8.8, 10.1.2.3"})
             s.post("/v1/completions", {"prompt": "Once", "max_tokens": -1}, {"X-Api-Key": "sk-two", "X-Forwarded-For": "not an address"})
+            for forged in (b"10.1.1.1%\x1b[31m GET /forged", b"[10.1.1.1] GET /forged", b"10.1.1.1% GET /forged"):
+                exchange(b"GET /health HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 8.8.8.8\r\nX-Forwarded-For: 8.8.8.8, %s\r\n\r\n" % forged, s.port)
             s.get("/v1/models")
             with s.connect() as c:
                 c.ask("POST", "/v1/completions", {"prompt": "Once", "max_tokens": 500, "ignore_eos": True, "n": 8, "stream": True}, {"X-Api-Key": "sk-one"})
@@ -205,7 +207,8 @@ def test_the_log():
             while s.metric("vllm:num_requests_running"):
                 time.sleep(0.01)
     lines = s.log.splitlines()
-    assert "sk-one" not in s.log and "sk-two" not in s.log and "\x1b" not in s.log
+    assert "sk-one" not in s.log and "sk-two" not in s.log and "\x1b" not in s.log and "/forged" not in s.log
+    assert s.log.count("Z 10.1.1.1 - GET /health ") == 3, s.log
     stamp = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
     for pattern in (r"127\.0\.0\.1 key 2 GET /a\\nforged\\u\{1b\}\[31m 404 .*: there is no ", r"10\.1\.2\.3 Alice's laptop POST /v1/completions 200 .* answer 1, ",
                     r"127\.0\.0\.1 key 2 POST /v1/completions 400 .*: max_tokens", r"127\.0\.0\.1 - GET /v1/models 401 .*: expected the header",

@@ -130,6 +130,23 @@ def test_large_numbers():
         assert a.status == 200, (path, a.body)
 
 
+def test_stop_strings_in_calls():
+    """A call in which a stop string stands is a call that is cut, no text, whole and in streams."""
+    written = '<tool_call>\n{"name": "look", "arguments": {"city": "Paris"}}\n</tool_call>'
+    same = {"structured_outputs": {"grammar": "root ::= %s" % json.dumps(written)}, "stop": ["ris"]}
+    choice = chat(**same).json()["choices"][0]
+    call = choice["message"]["tool_calls"][0]["function"]
+    assert call == {"name": "look", "arguments": '{"city": "Pa'}, choice
+    assert not choice["message"]["content"] and choice["finish_reason"] == "stop" and choice["stop_reason"] == "ris", choice
+    deltas = [c["delta"] for e in chat(stream=True, **same).events() for c in e["choices"]]
+    assert not "".join(d.get("content") or "" for d in deltas), deltas
+    assert "".join(c["function"]["arguments"] for d in deltas for c in d.get("tool_calls", [])) == call["arguments"], deltas
+    a = server.post("/v1/messages", {"messages": [{"role": "user", "content": "Once"}], "max_tokens": 120, "stop_sequences": ["ris"],
+                                     "structured_outputs": same["structured_outputs"], "tools": [
+                                         {"name": "look", "input_schema": TOOLS[0]["function"]["parameters"]}]}).json()
+    assert [(b["type"], b.get("input")) for b in a["content"]] == [("tool_use", {"city": "Pa"})] and a["stop_reason"] == "stop_sequence", a
+
+
 def test_refusals():
     for fields in ({"tool_choice": "required", "tools": []}, {"tool_choice": {"type": "function", "function": {"name": "nobody"}}},
                    {"tools": [{"type": "function", "function": {"name": "a"}}] * 2},
