@@ -8,7 +8,6 @@ foreach(f vocabularies pipelines)
   file(ARCHIVE_EXTRACT INPUT ${CMAKE_SOURCE_DIR}/tests/data/tokenizers/${f}.tar.xz DESTINATION ${CMAKE_BINARY_DIR}/tokenizers)
 endforeach()
 # Shell, where that is what looks at the thing as its user does; 77: what it needs is not there.
-add_test(NAME peers_summary_test COMMAND ${CMAKE_SOURCE_DIR}/tests/peers_summary_test.sh)
 set(HUNCH_BINARIES $<TARGET_FILE:hunch> $<TARGET_FILE:hunch-train> $<TARGET_FILE:hunch_lib>)
 if(TARGET hunch_shared)
   list(APPEND HUNCH_BINARIES $<TARGET_FILE:hunch_shared>)
@@ -16,7 +15,7 @@ endif()
 add_test(NAME no_network_test COMMAND ${CMAKE_SOURCE_DIR}/tests/no_network_test.sh ${HUNCH_BINARIES})
 add_test(NAME demo_test COMMAND ${CMAKE_SOURCE_DIR}/tests/demo_test.sh $<TARGET_FILE:hunch>
   ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf)
-set_tests_properties(peers_summary_test no_network_test demo_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+set_tests_properties(no_network_test demo_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
   ENVIRONMENT HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache)
 # What is tested is the library as it is built. Most tests compute little themselves, and take longer to optimise than to run.
 set(HUNCH_TESTS_THAT_COMPUTE "^(check_linear|dart_trie|product|trie_build)_test$")
@@ -95,13 +94,13 @@ controller|controller_levels|controller_select|controller_tree)_test$")
   elseif(name MATCHES "^(fault|hostile)_|_(hostile|bombs)_test$") # for the sanitizers: in Release `make test-long` runs them
     set_tests_properties(${name} PROPERTIES LABELS hostile)
   elseif(name MATCHES "^(acceptance_dist|auto_trees|bits|block_rows|cache_walk|callbacks|controller|controller_levels|\
-controller_select|controller_tree|delta_state|draft_rows|drafter_model|equality|equality_heads|exact_dist|format_mutation|golden|golden_heads|golden_mtp|\
-head_rows|heads_dist|hybrid_grid|learn|long_chunks|many_texts|mapped|match_dist|on_policy|prompt_values|rules_dist|shift|soak|soak_chat|\
-template|window)_test$")
+controller_select|controller_tree|delta_state|draft_rows|drafter_model|equality|equality_heads|exact_dist|format_mutation|golden|\
+golden_heads|golden_mtp|head_rows|heads_dist|hybrid_grid|learn|long_chunks|many_texts|mapped|match_dist|on_policy|prompt_values|\
+rules_dist|save_head|scheduler|shift|soak|soak_chat|template|window)_test$")
     # seconds each, of cases that are alike: `make test` runs a sample of them (HUNCH_TEST_LIGHT), `make test-long` all
     set_tests_properties(${name} PROPERTIES LABELS sampled)
-  elseif(name MATCHES "^(command_check|command_rows|command_streams|command_terminal|command_train|disk_full|head_gguf|matcher|pages|plan|\
-session|signals|stream|structured|train_kinds|train_outputs)_test$")
+  elseif(name MATCHES "^(command_chat|command_check|command_dists|command_editing|command_rows|command_streams|command_terminal|command_train|\
+disk_full|head_gguf|matcher|pages|plan|requests|session|signals|stream|structured|train_kinds|train_outputs)_test$")
     # seconds each, of which nothing depends on how kernels were compiled: `make test` runs them sanitized, `make test-long` in Release too
     set_tests_properties(${name} PROPERTIES LABELS sanitized)
   endif()
@@ -148,6 +147,8 @@ if(TARGET hunch-serve)
       set_tests_properties(server_${name}_test PROPERTIES LABELS long TIMEOUT 7200)
     elseif(name STREQUAL "hostile")
       set_tests_properties(server_${name}_test PROPERTIES LABELS hostile)
+    elseif(name MATCHES "^(odd|protocols|structured)$") # as above
+      set_tests_properties(server_${name}_test PROPERTIES LABELS sanitized)
     endif()
   endforeach()
 endif()
@@ -158,10 +159,12 @@ if(NOT HUNCH_SANITIZE)
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77)
   endforeach()
 endif()
-add_test(NAME shell_test COMMAND ${CMAKE_SOURCE_DIR}/tests/shell_test.sh)
-add_test(NAME scripts_test COMMAND ${CMAKE_SOURCE_DIR}/tests/scripts_test.sh)
-add_test(NAME head_prompts_test COMMAND ${CMAKE_SOURCE_DIR}/tests/head_prompts_test.sh)
-set_tests_properties(shell_test scripts_test head_prompts_test PROPERTIES SKIP_RETURN_CODE 77)
+if(NOT HUNCH_SANITIZE) # nothing of these is built
+  foreach(name shell_test scripts_test head_prompts_test peers_summary_test)
+    add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tests/${name}.sh)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+  endforeach()
+endif()
 # Bits of today, against the committed ones (tests/fingerprint.py). Those of the sanitized build are the same.
 if(NOT HUNCH_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME fingerprint_test COMMAND ${CMAKE_SOURCE_DIR}/tests/fingerprint.py $<TARGET_FILE_DIR:hunch> --every 13)
