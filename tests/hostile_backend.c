@@ -89,7 +89,6 @@ static hunch_status mem_create(hn_backend *b, hn_mem_kind kind, size_t bytes, hn
 
 static void mem_free(hn_backend *b, hn_mem *m) {
     if (!m) return;
-    if (submitted != waited && find(m)->kind != HN_MEM_READBACK) waited = submitted; /* frees wait for what may use them */
     for (queued **q = &first_write; *q;) {
         queued *one = *q;
         if (one->dst.mem != m) {

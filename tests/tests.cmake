@@ -105,7 +105,7 @@ disk_full|head_gguf|matcher|pages|plan|requests|session|signals|stream|structure
     set_tests_properties(${name} PROPERTIES LABELS sanitized)
   endif()
 endforeach()
-# The same, whole and with its memory protected, in `make test-long`.
+# The tests of whole passes over the hostile backend, with all their cases and its memory protected, for `make test-long`.
 if(NOT HUNCH_SANITIZE)
   foreach(name ${HUNCH_APART_TESTS})
     set(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})

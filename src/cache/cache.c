@@ -298,10 +298,13 @@ void hn_cache_move(const hn_exec *ex, const hn_cache *c) {
     for (int g = 0; g < c->n_groups; g++) {
         const hn_count n = {hn_at(at, sizeof *c->n_moves * (size_t)g), c->ready[g]};
         const hn_buf moves = hn_at(at, sizeof c->n_moves + sizeof *c->move * (size_t)g * HN_CACHE_MOVES);
-        const hn_plain_rows rows = c->group[g].kind == HN_CACHE_ROWS ? hn_cache_rows(c, g) : (hn_plain_rows){.row_bytes = 0};
         if (n.most == 0) continue;
-        if (c->group[g].kind == HN_CACHE_ROWS) ex->ops->rows_move(ex, &rows, n, moves);
-        for (int l = 0; c->group[g].kind == HN_CACHE_KV && l < c->group[g].layers; l++) {
+        if (c->group[g].kind == HN_CACHE_ROWS) {
+            const hn_plain_rows rows = hn_cache_rows(c, g);
+            ex->ops->rows_move(ex, &rows, n, moves);
+            continue;
+        }
+        for (int l = 0; l < c->group[g].layers; l++) {
             const hn_kv kv = hn_cache_kv(c, g, l);
             ex->ops->kv_move(ex, &kv, n, moves);
         }

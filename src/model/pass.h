@@ -52,7 +52,7 @@ void hn_runner_close(hn_runner **r);
 /* The same for passes of other sizes, all at least HN_MAX_ROWS but the number of best outputs. */
 hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                 const hn_pass_sizes *most, const hn_feature_set *features, hunch_error *err);
-/* Sets the table of operations for later passes, which forwards to the model's (ops/profile.h); NULL: the model's. */
+/* Sets the table of operations for later passes, which forwards to the backend's (ops/profile.h); NULL: the backend's. */
 void hn_runner_set_ops(hn_runner *r, const hn_ops *o);
 
 /* Runs n rows of n_seqs sequences, some of them with logits, as many of each as the runner was opened for; cache_seq[i] is the cache's

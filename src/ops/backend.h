@@ -55,7 +55,7 @@ struct hn_backend {
 
     /* -- memory -- */
     hunch_status (*mem_create)(hn_backend *b, hn_mem_kind kind, size_t bytes, hn_mem **out, hunch_error *err); /* zeroed */
-    void (*mem_free)(hn_backend *b, hn_mem *m); /* NULL is fine; not while work that uses it has not been waited for */
+    void (*mem_free)(hn_backend *b, hn_mem *m); /* NULL is fine; after all work that was submitted */
     void (*write)(hn_backend *b, hn_buf dst, const void *src, size_t bytes);
 
     /* -- work -- */
