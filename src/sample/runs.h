@@ -4,7 +4,7 @@
  * the middle are counted, until only a few are left to sort. Internal to the sampler. */
 #ifndef HN_RUNS_H
 #define HN_RUNS_H
-#include "sample/vocab_ops.h"
+#include "ops/vocab_ops.h"
 
 /* Candidates are in parallel arrays and keep their order. */
 typedef struct hn_run {

@@ -16,7 +16,7 @@
 #define HN_SAMPLER_H
 #include "base/rng.h"
 #include "base/status.h"
-#include "sample/vocab_ops.h"
+#include "ops/vocab_ops.h"
 
 /* The tokens before the one that is drawn: the committed text, then the drafted path of the row. The position of the
  * drawn token is n + n_path. */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sample/vocab_ops.h"
+#include "ops/vocab_ops.h"
 
 static double unit(uint64_t *seed) {
     return (double)(hn_splitmix(seed) >> 11) * 0x1p-53;

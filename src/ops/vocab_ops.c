@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vocab_ops.c - the sampler's vector loops for every machine, and the choice among levels. The body is vocab_ops_tmpl.h. */
-#include "sample/vocab_ops.h"
+#include "ops/vocab_ops.h"
 
 #include <stdatomic.h>
 
 #define LANES_BYTES 16
 #define VOCAB_OPS_TABLE hn_vocab_ops_ref
-#include "sample/vocab_ops_tmpl.h"
+#include "ops/vocab_ops_tmpl.h"
 
 const hn_vocab_ops *hn_vocab_ops_for(hn_isa isa) {
 #ifdef __x86_64__
