@@ -41,6 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* `pack` is called by 
 static held *memories;
 static queued *first_write, **last_write = &first_write;
 static uint64_t submitted, waited;
+uint64_t hn_hostile_waits; /* for work that nobody had waited for: for one_wait_test.c */
 static double seconds[KEPT];
 
 static const hostile *of(const hn_backend *b) { return (const hostile *)(const void *)b; }
@@ -149,9 +150,12 @@ static hn_ticket submit(hn_backend *b, hn_record_fn *record, const void *arg) {
 
 static double wait_for(hn_backend *b HN_UNUSED, hn_ticket t) {
     if (t.number > submitted) wrong("a ticket of nothing");
+    hn_hostile_waits += t.number > waited;
     if (t.number > waited) waited = t.number;
     return t.number && t.number + KEPT > submitted ? seconds[t.number % KEPT] : 0;
 }
+
+static bool is_done(const hn_backend *b HN_UNUSED, hn_ticket t) { return t.number <= waited; }
 
 static const void *read_copy(hn_backend *b HN_UNUSED, hn_ticket t, hn_buf src, size_t bytes) {
     held *h = find(src.mem);
@@ -196,6 +200,7 @@ static size_t top_scratch(const hn_backend *b, int max_rows, int k) { return of(
 static size_t attention_scratch(const hn_backend *b, int max_rows, int heads, const hn_kv *kv, int max_positions) {
     return of(b)->inner->attention_scratch(of(b)->inner, max_rows, heads, kv, max_positions);
 }
+static size_t sample_scratch(const hn_backend *b, int vocab) { return of(b)->inner->sample_scratch(of(b)->inner, vocab); }
 static size_t delta_scratch(const hn_backend *b, const struct hn_delta *d) { return of(b)->inner->delta_scratch(of(b)->inner, d); }
 static bool attention_in_bf16(const hn_backend *b, hn_dtype cache) { return of(b)->inner->attention_in_bf16(of(b)->inner, cache); }
 
@@ -216,8 +221,8 @@ static hunch_status wrap(hn_backend *inner, hn_backend **out, hunch_error *err) 
         inner->close(inner);
         return hn_fail_memory(err, "a backend", sizeof *h);
     }
-    *h = (hostile){.base = {.ops = inner->ops, .f32 = inner->f32, .close = close_both, .open_like = open_like, .limits = limits,
-                            .mem_create = mem_create, .mem_free = mem_free, .write = write_later, .submit = submit, .wait = wait_for,
+    *h = (hostile){.base = {.ops = inner->ops, .f32 = inner->f32, .one_wait = true, .close = close_both, .open_like = open_like, .limits = limits,
+                            .mem_create = mem_create, .mem_free = mem_free, .write = write_later, .submit = submit, .wait = wait_for, .done = is_done, .sample_scratch = sample_scratch,
                             .read = read_copy, .matrix_bytes = matrix_bytes, .place = place, .pair = pair, .stored_room = stored_room,
                             .place_stored = place_stored, .pack = pack, .act_forms = act_forms, .act_bytes = inner->act_bytes,
                             .top_scratch = top_scratch, .attention_scratch = attention_scratch, .delta_scratch = delta_scratch,

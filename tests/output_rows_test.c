@@ -128,7 +128,7 @@ static void test_greedy_writes_no_logits(void **state) {
             other[2].logprobs = true;
             for (int i = 0; i < 3; i++) {
                 run_requests(e, &other[i], 1, false, &warm);
-                assert_non_null(hn_pass_logits(e->runner, 0));
+                assert_true((hn_pass_logits(e->runner, 0) == NULL) == (i == 0 && m->target.backend->one_wait)); /* drawn where they are */
                 answer_free(&warm);
             }
             answer_free(&shown);

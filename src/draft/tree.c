@@ -10,6 +10,7 @@ void hn_tree_reset(hn_tree *t, int32_t root, int max_rows) {
     t->n_rows = 1;
     t->n_candidates = 0;
     t->token[0] = root;
+    t->source[0].list.mem = NULL;
     t->parent[0] = -1;
     t->depth[0] = 0;
     t->first[0] = t->last[0] = -1;
@@ -42,13 +43,14 @@ int32_t hn_tree_next_number(const hn_tree *t, int drafter) {
 
 /* The row of this path, made if there is none. -1: there is no room, or (one-hot drafts) the grammar forbids it. */
 static int row_after(hn_tree *t, int row, int32_t token, bool drawn) {
-    int child = hn_tree_child(t, row, token);
+    int child = token == HN_TOKEN_LATER ? -1 : hn_tree_child(t, row, token);
     if (child >= 0) return drawn || t->state[child] >= 0 ? child : -1;
     if (t->n_rows >= t->max_rows) return -1;
     const int32_t state = state_after(t, row, token);
     if (state < 0 && !drawn) return -1;
     child = t->n_rows++;
     t->token[child] = token;
+    t->source[child].list.mem = NULL;
     t->parent[child] = (int16_t)row;
     t->depth[child] = (int16_t)(t->depth[row] + 1);
     t->first[child] = t->last[child] = -1;
@@ -84,6 +86,26 @@ int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate)
     return add(t, row, (hn_candidate){.token = token, .drafter = (int16_t)drafter, .estimate = estimate, .p = estimate}, false);
 }
 
+int hn_tree_add_later(hn_tree *t, int row, hn_token_source source, int drafter, float estimate) {
+    assert(!t->grammar && source.list.mem);
+    const int child = hn_tree_add(t, row, HN_TOKEN_LATER, drafter, estimate);
+    if (child >= 0) t->source[child] = source;
+    return child;
+}
+
+void hn_tree_fill(hn_tree *t, const int32_t *token, const int16_t *path, int n) {
+    for (int r = 0; r < t->n_rows; r++) {
+        t->token[r] = token[r];
+        t->source[r].list.mem = NULL;
+    }
+    for (int c = 0; c < t->n_candidates; c++) {
+        hn_candidate *k = &t->candidate[c];
+        const int on = t->depth[k->child] - 1;
+        k->token = token[k->child];
+        if (on < n && k->row == t->parent[path[on]] && k->token == token[path[on]]) k->child = path[on];
+    }
+}
+
 /* Compacts the candidates of kept rows; the lists are rebuilt in the same order. */
 static void keep_candidates(hn_tree *t, const int16_t *map) {
     int n = 0;
@@ -114,6 +136,7 @@ void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]) {
         const int16_t parent = r == 0 ? (int16_t)-1 : map[t->parent[r]];
         map[r] = (int16_t)n;
         t->token[n] = t->token[r];
+        t->source[n] = t->source[r];
         t->depth[n] = t->depth[r];
         t->parent[n] = parent;
         t->first[n] = t->last[n] = -1;

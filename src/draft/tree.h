@@ -5,6 +5,9 @@
  *               parents come before children. A chain has one child a row; plain decoding is the root alone.
  *   candidates  at each row an ordered list of proposals for the next token. Equal paths share a row, never a
  *               candidate: two drafters that propose the same token make two candidates and one row.
+ *
+ * In a round that waits once (hn_backend.one_wait) a draft head's tokens are known when the target's pass is over: until then they are
+ * HN_TOKEN_LATER, and rows of one path may be several.
  * Fixed size: no allocation after start.
  */
 #ifndef HN_TREE_H
@@ -14,8 +17,9 @@
 
 #include "draft/proposal_dist.h"
 #include "grammar/matcher.h"
+#include "model/pass.h"
 
-enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256 };
+enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256, HN_TOKEN_LATER = -1 };
 
 typedef struct hn_candidate {
     int32_t token;
@@ -37,6 +41,7 @@ typedef struct hn_tree {
     int n_rows, n_candidates;
     int max_rows;                     /* limit of this round, root included: 1..HN_TREE_ROWS */
     int32_t token[HN_TREE_ROWS];
+    hn_token_source source[HN_TREE_ROWS]; /* of rows whose token is known later */
     int16_t parent[HN_TREE_ROWS];     /* -1 for the root */
     int16_t depth[HN_TREE_ROWS];      /* root 0 */
     int16_t first[HN_TREE_ROWS];      /* first candidate of the row, -1: none */
@@ -57,6 +62,10 @@ int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate)
  * its token (verification.md 11). A q that the sampler made has no token that the grammar forbids. */
 int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_dist *q,
                       bool without);
+/* A token that is known later, of a tree without a grammar: always a row of its own. -1: it does not fit. */
+int hn_tree_add_later(hn_tree *t, int row, hn_token_source source, int drafter, float estimate);
+/* The rows' tokens are known: token[n_rows]. path[n]: the accepted one; a candidate of another row that has its path is one of it now. */
+void hn_tree_fill(hn_tree *t, const int32_t *token, const int16_t *path, int n);
 /* The number of the drafter's next candidate, by which its proposal noise is keyed (contract C3). */
 int32_t hn_tree_next_number(const hn_tree *t, int drafter);
 /* Keeps the rows with keep[row] and the candidates that lead to them; a kept row's parent must be kept (the root always

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/least.h"
-#include "engine/engine.h"
+#include "engine/round.h"
 #include "plan/tree_rows.h"
 #include "sample/constraint.h"
 
@@ -23,6 +23,7 @@ typedef struct drafting {
     hn_cost_work beside;         /* in the pass */
     const hn_draft_probe *probe; /* NULL: none */
     bool (*out)[HN_MAX_MODELS];  /* by session and drafter: a further level could not be kept */
+    bool ahead;                  /* the round waits once: all its trees are verified by the backend */
 } drafting;
 
 /* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
@@ -118,6 +119,7 @@ static hn_propose proposal_of(const drafting *g, int i, int drafter, int budget,
                     .budget = budget,
                     .depth = levels_of(g, i, drafter),
                     .by_levels = by_levels,
+                    .ahead = g->ahead,
                     .sampler = &s->sampler,
                     .drawn = hn_rule_wants_dist(s->request.rule)};
     if (!g->probe) return p;
@@ -131,7 +133,8 @@ static hn_propose proposal_of(const drafting *g, int i, int drafter, int budget,
 /* What the model reads of its file for the newest rows is fetched while drafters go on. */
 static void expect_rows(hunch_session *s) {
     hn_session_round *r = &s->round;
-    for (; r->expected < r->tree.n_rows; r->expected++) hn_pass_expect(s->engine->runner, r->tree.token[r->expected]);
+    for (; r->expected < r->tree.n_rows; r->expected++)
+        if (r->tree.token[r->expected] != HN_TOKEN_LATER) hn_pass_expect(s->engine->runner, r->tree.token[r->expected]);
 }
 
 /* One level of every tree by one drafter. Sessions at their depth limit are left out, and those that it may not propose for. */
@@ -252,7 +255,11 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_co
     drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe,
                   .out = e->list.out};
     const double start = hn_now(), before = draft_passes(e);
-    for (int i = 0; i < n; i++) tree_start(s[i]);
+    g.ahead = e->model->target.backend->one_wait && !probe;
+    for (int i = 0; i < n; i++) {
+        tree_start(s[i]);
+        g.ahead = g.ahead && hn_session_is_matched(s[i]);
+    }
     if (e->n_drafters == 0) return; /* the pass follows at once */
     for (int i = 0; i < n; i++) {
         s[i]->round.expected = 0;

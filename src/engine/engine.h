@@ -62,7 +62,7 @@ typedef struct hn_answer_lengths {
     uint64_t n; /* that ended so far */
 } hn_answer_lengths;
 
-/* Lists of a round, each [parallel] but the last three (text_lists.c). A name says what it has, and who of round.c, drafting.c and
+/* Lists of a round, each [parallel] but the last four (text_lists.c). A name says what it has, and who of round.c, drafting.c and
  * shared_rows.c uses it, until which call returns: none is used twice at a time. */
 typedef struct hn_text_lists {
     hunch_session **running, **decoding; /* of hunch_engine_round, of hn_round */
@@ -81,7 +81,10 @@ typedef struct hn_text_lists {
     bool (*keep)[HN_TREE_ROWS];
     bool (*out)[HN_MAX_MODELS];
     hn_text_room *room;                  /* [parallel + 1] of hn_has_room */
+    hn_pass_tree *match;                 /* of hn_batch: trees that the backend verifies, and what their tokens are drawn from */
+    hn_draw *draw;
     hn_row *row;                         /* [most.rows] of the pass that is being put together */
+    hn_token_source *source;             /* of these */
     hn_feed_row *feed;                   /* [most.rows] that were committed */
 } hn_text_lists;
 
@@ -199,6 +202,7 @@ typedef struct hn_session_round {
     int first_row, n_rows; /* in the pass */
     int root_row;          /* in the pass: the tree's root; of a prompt the last row, whose tree is the root alone */
     bool decides;          /* a token is emitted after the pass */
+    bool matched;          /* by the backend: its rule is greedy or match, and nothing else needs its logits */
     hn_verify_job verification;
     hn_verdict verdict;
     int first_committed, n_committed; /* of its rows */

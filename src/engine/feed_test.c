@@ -236,6 +236,7 @@ static void test_likeliest_tokens(void **state) {
         r.max_tokens = 30;
         r.ignore_eos = true;
         r.sampling.temperature = i == 1 ? 0.8 : 0;
+        r.logprobs = i == 1;
         must(hunch_session_open(&s[i], e, &r, err));
     }
     while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));

@@ -16,6 +16,7 @@
 #include "base/least.h"
 #include "engine/round.h"
 #include "sample/constraint.h"
+#include "sample/support.h"
 
 static bool prefilling(const hunch_session *s) {
     return (size_t)hn_cache_committed(s->engine->cache, s->id, 0) < hn_prefill_rows(s);
@@ -54,10 +55,33 @@ static hn_logits logits_wanted(const hunch_session *s) {
     return best ? HN_LOGITS_BEST : HN_LOGITS_ALL;
 }
 
+bool hn_session_is_matched(const hunch_session *s) {
+    const hn_session_request *r = &s->request;
+    if (!s->engine->model->target.backend->one_wait || r->logprobs || r->on_logits || s->engine->judges) return false;
+    if (r->rule == HN_RULE_GREEDY) return hn_sampler_takes_best(&s->sampler, s->text.n);
+    return r->rule == HN_RULE_MATCH && hn_sampler_is_plain(&s->sampler);
+}
+
 hn_batch hn_batch_begin(hunch_engine *e) {
     const hn_text_lists *l = &e->list;
-    return (hn_batch){
-        .row = l->row, .session = l->pass, .cache_seq = l->pass_seq, .n_certain = l->n_certain, .first_token = l->first_token};
+    return (hn_batch){.row = l->row, .source = l->source, .session = l->pass, .cache_seq = l->pass_seq, .n_certain = l->n_certain,
+                      .first_token = l->first_token};
+}
+
+/* The session's tree, or the root alone after a prompt, for the backend. */
+static void match_tree(hunch_session *s, int seq) {
+    const hn_text_lists *l = &s->engine->list;
+    const hunch_sampling *p = &s->sampler.params;
+    hn_session_round *r = &s->round;
+    l->match[seq] = (hn_pass_tree){0};
+    r->matched = r->decides && hn_session_is_matched(s);
+    if (!r->matched) return;
+    l->match[seq] = (hn_pass_tree){.first = r->root_row, .n = r->first_row + r->n_rows - r->root_row};
+    if (p->temperature == 0) return;
+    l->draw[seq] = (hn_draw){.seed = p->seed, .position = (uint64_t)s->text.n, .top_p = p->top_p, .min_p = p->min_p,
+                             .scale = hn_sampler_scale(&s->sampler), .top_k = p->top_k};
+    l->match[seq].draw = &l->draw[seq];
+    for (int i = r->root_row; i < r->first_row + r->n_rows; i++) l->row[i].logits = HN_LOGITS_DRAWN;
 }
 
 void hn_batch_add(hn_batch *b, hunch_session *s) {
@@ -75,6 +99,7 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
         row->seq = (int16_t)seq;
         row->parent = (int16_t)(parent < 0 ? -1 : r->first_row + parent);
         row->token = prompt ? s->text.token[done + i] : r->tree.token[i];
+        b->source[b->n_rows - 1] = prompt ? (hn_token_source){0} : r->tree.source[i];
         /* in a text that resumes no prompt row decides a token */
         const size_t at = (size_t)(done + i);
         row->logits = !prompt || at + 1 == s->text.n ? logits_wanted(s)
@@ -85,6 +110,7 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
         b->n_logits += row->logits != HN_LOGITS_NONE;
     }
     r->decides = !prompt || ((size_t)(done + r->n_rows) == s->text.n && !s->request.prompt_only);
+    match_tree(s, seq);
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
     b->n_certain[seq] = prompt ? r->n_rows : 1;
@@ -180,6 +206,24 @@ static void verification_of(hunch_session *s, const hn_batch *b) {
                                .rows = {logits_of, greedy_of, s}};
 }
 
+/* What the backend decided, as the verifier would have said it. */
+static void matched_verdict(hunch_session *s, int seq) {
+    const hunch_engine *e = s->engine;
+    hn_session_round *r = &s->round;
+    hn_verify_job *j = &r->verification;
+    const hn_pass_path path = hn_pass_tree_path(e->runner, seq);
+    int32_t token[HN_TREE_ROWS];
+    int16_t row[HN_TREE_ROWS];
+    if (prefilling(s)) hn_tree_reset(&r->tree, s->text.token[s->text.n_prompt - 1], 1);
+    for (int i = 0; i < r->tree.n_rows; i++) token[i] = hn_pass_token(e->runner, r->root_row + i);
+    for (int i = 0; i < path.n; i++) row[i] = (int16_t)path.row[i];
+    hn_tree_fill(&r->tree, token, row, path.n);
+    hn_verdict_at(&r->verdict, &r->tree, path.n > 0 ? row[path.n - 1] : 0, path.next);
+    j->seconds = 0;
+    j->status = HUNCH_OK;
+    if (path.next < 0) j->status = hn_fail_no_token(&s->sampler, (int)s->text.n + path.n, &j->error);
+}
+
 /* The verdicts on all trees of the pass, by all workers; what they say is emitted later, in order. A text's part of the time is by its
  * part of the work. */
 static void verify(hunch_engine *e, const hn_batch *b) {
@@ -189,6 +233,10 @@ static void verify(hunch_engine *e, const hn_batch *b) {
     int n = 0;
     for (int i = 0; i < b->n_sessions; i++) {
         if (!b->session[i]->round.decides) continue;
+        if (b->session[i]->round.matched) {
+            matched_verdict(b->session[i], i);
+            continue;
+        }
         verification_of(b->session[i], b);
         job[n++] = &b->session[i]->round.verification;
     }
@@ -353,7 +401,8 @@ static void plant_fault(const hunch_engine *e, const hn_batch *b) {
 }
 
 hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
-    const hn_pass_options more = {.n_certain = b->n_certain};
+    const bool one_wait = e->model->target.backend->one_wait;
+    const hn_pass_options more = {.n_certain = b->n_certain, .source = one_wait ? b->source : NULL, .tree = one_wait ? e->list.match : NULL};
     hunch_status st = hn_pass_begin(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
     if (!st) st = hn_pass_end(e->runner, err);
     b->pass_s = st ? 0 : hn_pass_seconds(e->runner);

@@ -9,7 +9,8 @@
 
 /* A pass that is being put together. */
 typedef struct hn_batch {
-    hn_row *row; /* lists of the engine, as the next four */
+    hn_row *row; /* lists of the engine, as the next five */
+    hn_token_source *source;
     hunch_session **session;
     int *cache_seq;
     int *n_certain;    /* rows of each session that will be committed whatever the verifier decides */
@@ -31,6 +32,9 @@ hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err);
 hunch_status hn_tree_take(hunch_session *s, hunch_error *err);
 /* Feeds and reports to drafters, controller and index, releases sessions that ended, and empties the batch. */
 void hn_batch_end(hunch_engine *e, hn_batch *b);
+/* Whether the backend finds what the target decides of a text, without the host: it has one wait a round, and the text asks for nothing but
+ * its tokens, by greedy or match. By request under match, since a device's draws are its own. */
+bool hn_session_is_matched(const hunch_session *s);
 /* The best token after row i of the session's tree; -1: no logit is a number. */
 int32_t hn_tree_best(const hunch_session *s, int row);
 #endif

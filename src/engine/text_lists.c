@@ -23,10 +23,14 @@ static bool lists_create(hn_text_lists *l, size_t texts, size_t rows) {
     l->keep = hn_zalloc(texts, sizeof *l->keep);
     l->out = hn_zalloc(texts, sizeof *l->out);
     l->room = hn_zalloc(texts + 1, sizeof *l->room);
+    l->match = hn_zalloc(texts, sizeof *l->match);
+    l->draw = hn_zalloc(texts, sizeof *l->draw);
     l->row = hn_zalloc(rows, sizeof *l->row);
+    l->source = hn_zalloc(rows, sizeof *l->source);
     l->feed = hn_zalloc(rows, sizeof *l->feed);
     return l->running && l->decoding && l->ended && l->alike && l->held && l->pass && l->pass_seq && l->n_certain && l->first_token &&
-           l->job && l->flush && l->propose && l->proposing && l->plan && l->tree && l->keep && l->out && l->room && l->row && l->feed;
+           l->job && l->flush && l->propose && l->proposing && l->plan && l->tree && l->keep && l->out && l->room && l->match &&
+           l->draw && l->row && l->source && l->feed;
 }
 
 hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_error *err) {
@@ -36,7 +40,8 @@ hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_err
 
 void hn_text_lists_close(hn_text_lists *l) {
     void *const all[] = {l->running, l->decoding, l->ended, l->alike, l->held, l->pass, l->pass_seq, l->n_certain, l->first_token, l->job,
-                         l->flush,   l->propose,  l->proposing, l->plan,  (void *)l->tree, l->keep, l->out, l->room, l->row, l->feed};
+                         l->flush,   l->propose,  l->proposing, l->plan,  (void *)l->tree, l->keep, l->out, l->room, l->row, l->feed,
+                         l->match, l->draw, l->source};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i]);
     *l = (hn_text_lists){0};
 }

@@ -148,6 +148,7 @@ static void forward(const hn_exec *ex, const void *arg) {
     const hn_runner *r = arg;
     const hn_exec own = hn_runner_exec(ex, r);
     if (r->run.moves) hn_cache_move(ex, r->groups.cache);
+    hn_ahead_take(&own, r);
     if (r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS) {
         hn_pass_steps(&own, r);
         return;
@@ -155,6 +156,7 @@ static void forward(const hn_exec *ex, const void *arg) {
     prologue(&own, r);
     layers(&own, r);
     tail(&own, r);
+    hn_ahead_verify(&own, r);
 }
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
@@ -180,7 +182,8 @@ hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *c
     const hunch_status st = check_files(r, err);
     assert(!r->run.open);
     if (st) return st;
-    for (int i = 0; i < n; i++) hn_pass_expect(r, rows[i].token);
+    for (int i = 0; i < n; i++)
+        if (rows[i].token >= 0) hn_pass_expect(r, rows[i].token);
     hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
     memcpy(r->run.cache_seq, cache_seq, (size_t)n_seqs * sizeof *cache_seq);
     r->run.moves = hn_cache_moves_ready(r->groups.cache);
@@ -197,12 +200,13 @@ static void read_results(hn_runner *r) {
     hn_backend *b = r->m->backend;
     hn_pass_output *o = &r->out;
     const hn_ticket t = r->run.ticket;
-    const size_t full = (size_t)o->n_full, k = (size_t)o->n_logits * (size_t)o->best.k;
+    const size_t full = (size_t)o->n_host, k = (size_t)o->n_logits * (size_t)o->best.k;
     const size_t sums = full * (size_t)hn_sum_parts(hn_arch_logits(&r->m->arch));
     o->host_logits = full ? b->read(b, t, o->logits.at, sizeof(float) * full * (size_t)o->logits.ld) : NULL;
     o->host_sums = full && o->best.sums.mem ? b->read(b, t, o->best.sums, sizeof(float) * sums) : NULL;
     o->host_best = k ? b->read(b, t, o->best.id, sizeof(int32_t) * k) : NULL;
     o->host_value = k ? b->read(b, t, o->best.value, sizeof(float) * k) : NULL;
+    hn_ahead_read(r);
     o->host_clusters = k && o->nearest.k ? b->read(b, t, o->nearest.id, sizeof(int32_t) * (size_t)(o->n_logits * o->nearest.k)) : NULL;
 }
 
@@ -216,6 +220,19 @@ hunch_status hn_pass_end(hn_runner *r, hunch_error *err) {
     const hunch_status st = check_files(r, err);
     if (!st) read_results(r);
     return st;
+}
+
+void hn_pass_leave(hn_runner *r) {
+    assert(r->run.open && r->m->backend->one_wait && r->n_left < HN_KEPT_LISTS);
+    r->run.open = false;
+    r->seconds += r->run.seconds;
+    r->left[r->n_left++] = r->run.ticket;
+    if (r->walk.step) hn_walk_done(r, r->run.cache_seq, r->rows.n_seqs);
+}
+
+bool hn_pass_may_leave(hn_runner *r) {
+    (void)hn_runner_seconds(r);
+    return r->n_left < HN_KEPT_LISTS;
 }
 
 hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,

@@ -9,7 +9,12 @@
 #include "model/model.h"
 
 /* What a row needs of the output matrix: all its logits, or only the id of the best, without writing a row of logits. */
-typedef enum hn_logits { HN_LOGITS_NONE, HN_LOGITS_ALL, HN_LOGITS_BEST } hn_logits;
+typedef enum hn_logits {
+    HN_LOGITS_NONE,
+    HN_LOGITS_ALL,
+    HN_LOGITS_BEST,
+    HN_LOGITS_DRAWN /* all, from which the backend draws: the host does not read them */
+} hn_logits;
 
 typedef struct hn_row {
     int32_t token;
@@ -24,6 +29,18 @@ typedef struct hn_row {
     int16_t before; /* windows are counted back from the row this many before it: 0, or the distance to its block's first row */
     int32_t rope_offset; /* added to its position in the path for the rotation: the rows between belong to other modules */
 } hn_row;
+
+/* Where the token of a row is that an earlier pass found and the host has not read: a place in a list of best tokens (hn_pass_source). */
+typedef struct hn_token_source {
+    hn_buf list; /* mem NULL: the host knows the token */
+    int32_t at;
+} hn_token_source;
+
+/* A draft tree among the rows of a pass, whose accepted path the backend finds, by the rule greedy or match. */
+typedef struct hn_pass_tree {
+    int first, n;        /* the root's row, and how many rows the tree has, which follow each other; n 0: the host decides */
+    const hn_draw *draw; /* what the token after the root is drawn from, rows with HN_LOGITS_DRAWN; NULL: the best tokens */
+} hn_pass_tree;
 
 /* Which features a runner exports for rows that want them. */
 typedef struct hn_feature_set {
@@ -99,6 +116,9 @@ typedef struct hn_pass_options {
      * position of its rows, counted from the view's end (-1: that of its last row). Windows are counted back from there. */
     const hn_cache_view *const *views;
     int shift;
+    /* Backends where a round waits once: [n] where the rows' tokens are (NULL: in the rows); [n_seqs] trees (NULL: none). */
+    const hn_token_source *source;
+    const hn_pass_tree *tree;
 } hn_pass_options;
 
 /* Reserves the slots of a pass, after those of draft rows. HUNCH_NO_MEMORY: there are too few pages; slots of the sequences before the one
@@ -112,6 +132,13 @@ hunch_status hn_pass_reserve(const hn_runner *r, const hn_row *rows, int n, cons
 hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
                            hunch_error *err);
 hunch_status hn_pass_end(hn_runner *r, hunch_error *err);
+/* Instead of end, where a round waits once: nothing is waited for, and nothing can be read, but later passes find its tokens. */
+void hn_pass_leave(hn_runner *r);
+bool hn_pass_may_leave(hn_runner *r); /* not before some that were left are over */
+/* Of the last pass: the rank-th best token of a row with logits, for a row of a pass of this runner or another. It is there until
+ * HN_KEPT_LISTS further passes of this runner had logits. */
+enum { HN_KEPT_LISTS = 128 };
+hn_token_source hn_pass_source(const hn_runner *r, int row, int rank);
 /* Both. */
 hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_options *more, hunch_error *err);
@@ -144,8 +171,9 @@ void hn_pass_block(hn_runner *r, int blocks); /* once after each pass, which had
 void hn_pass_places(hn_runner *r, const hn_place *places, int n);
 hn_place_result hn_pass_place(const hn_runner *r, int i);
 
-/* Seconds that this runner's passes have taken so far, and the last one: until they were described, and in the backend. */
-double hn_runner_seconds(const hn_runner *r);
+/* Seconds that this runner's passes have taken so far, and the last one: until they were described, and in the backend. Those that were
+ * left count when they are over. */
+double hn_runner_seconds(hn_runner *r);
 double hn_pass_seconds(const hn_runner *r);
 /* For tests of what finds wrong logits: one of a row that has all is this from now on. */
 void hn_pass_set_logit(hn_runner *r, int row, int32_t token, float value);
@@ -189,4 +217,13 @@ const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hid
 enum { HN_MAX_FEATURES = 258 };
 int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld);
 int hn_pass_feature_row(const hn_runner *r, int row);
+
+/* What was found of the tree of a sequence: rows of the tree, counted from its root. */
+typedef struct hn_pass_path {
+    int n;              /* accepted rows after the root */
+    int32_t next;       /* the token after them; -1: every logit is NaN or -inf */
+    const int32_t *row; /* [n] */
+} hn_pass_path;
+hn_pass_path hn_pass_tree_path(const hn_runner *r, int seq);
+int32_t hn_pass_token(const hn_runner *r, int row); /* of any row of a pass with trees, also of one that the host did not know */
 #endif

@@ -95,9 +95,12 @@ typedef struct hn_pass_output {
     hn_matrix logits; /* [max_logits]: those of rows with all logits come first, so the memory of other rows is never touched */
     hn_matrix carried; /* of heads with HN_NORM_CARRIED: what the next rows read */
     hn_act act;
-    hn_top best;                /* of each row */
+    hn_top best;                /* of each row: the list of this pass, of */
+    hn_top lists;               /* one, or where a round waits once HN_KEPT_LISTS, in turn */
+    int list;
     hn_top nearest;             /* with clusters: of the centroids, those whose outputs are computed */
-    int n, n_full, n_logits;    /* gathered rows; the first n_full have all their logits, the first n_logits the best of them */
+    /* gathered rows; the first n_full have all their logits, the first n_host of them for the host; the first n_logits the best of them */
+    int n, n_host, n_full, n_logits;
     int16_t of_row[HN_PASS_ROWS + HN_MAX_ROWS]; /* the gathered row of each row, -1: none; further outputs follow the rows */
     const float *host_logits, *host_value, *host_sums; /* what was read of them after the pass; NULL: nothing was to be read */
     const int32_t *host_best, *host_clusters;
@@ -122,6 +125,29 @@ typedef struct hn_pass_submission {
     int cache_seq[HN_MAX_TEXTS]; /* of its sequences */
 } hn_pass_submission;
 
+/* Rows of which the host does not know the tokens, and trees (pass_ahead.c). One block, written if a pass has any. */
+typedef struct hn_ahead_image {
+    int32_t n_trees;
+    int32_t tree_first[HN_MAX_TEXTS], tree_rows[HN_MAX_TEXTS];
+    int32_t parent[HN_PASS_ROWS], of_row[HN_PASS_ROWS]; /* hn_match's */
+    int32_t from[HN_PASS_ROWS], to[HN_PASS_ROWS];       /* of tokens: places in their lists, rows of the pass */
+} hn_ahead_image;
+
+typedef struct hn_token_list {
+    hn_buf from;
+    int first, n; /* its entries of from and to */
+} hn_token_list;
+
+typedef struct hn_pass_ahead {
+    hn_ahead_image *image; /* owned; NULL: the backend is none where a round waits once */
+    hn_draw *draw;         /* owned: [max_logits] of the gathered rows */
+    hn_buf image_buf, draws, after, scratch, out;
+    hn_token_list list[HN_PASS_ROWS];
+    int n_lists, n_trees;
+    int16_t tree_of[HN_MAX_TEXTS]; /* the number of a sequence's tree, -1: none */
+    const int32_t *host_out, *host_token;
+} hn_pass_ahead;
+
 typedef struct hn_places hn_places;
 struct hn_runner {
     const hn_model *m;
@@ -137,7 +163,10 @@ struct hn_runner {
     hn_pass_output out;
     hn_pass_export features;
     hn_places *places; /* owned: the stage after a block, NULL: none */
+    hn_pass_ahead ahead;
     hn_pass_submission run;
+    hn_ticket left[HN_KEPT_LISTS]; /* passes whose end nobody waited for: their seconds are not in `seconds` yet */
+    int n_left;
     double seconds;    /* of all passes */
 };
 
@@ -181,6 +210,15 @@ void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
 /* pass_places.c, of a head that drafts the places of a block in order: for up to `states` states of drafts at a time. */
 hunch_status hn_places_open(hn_runner *r, int states, hunch_error *err);
 void hn_places_close(hn_runner *r);
+
+/* pass_ahead.c. */
+hunch_status hn_ahead_open(hn_runner *r, hunch_error *err);
+void hn_ahead_close(hn_runner *r);
+void hn_ahead_list_buffers(hn_buf_room *room, hn_runner *r);
+void hn_ahead_describe(hn_runner *r, const hn_row *rows, int n, int n_seqs, const hn_pass_options *more); /* after the rows */
+void hn_ahead_take(const hn_exec *ex, const hn_runner *r);   /* before the layers */
+void hn_ahead_verify(const hn_exec *ex, const hn_runner *r); /* after the logits */
+void hn_ahead_read(hn_runner *r);
 
 /* pass_rows.c. Writes those of n entries of a page table to its buffer that differ from the kept copy of what the buffer has. */
 void hn_table_write(const hn_runner *r, hn_buf to, int32_t *kept, const int32_t *table, int n);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "model/pass_private.h"
 
@@ -23,7 +24,12 @@ int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
     return distinct[0];
 }
 
-double hn_runner_seconds(const hn_runner *r) {
+double hn_runner_seconds(hn_runner *r) {
+    hn_backend *b = r->m->backend;
+    int over = 0;
+    while (over < r->n_left && b->done(b, r->left[over])) r->seconds += b->wait(b, r->left[over++]);
+    r->n_left -= over;
+    memmove(r->left, r->left + over, sizeof *r->left * (size_t)r->n_left);
     return r->seconds;
 }
 
@@ -33,7 +39,7 @@ double hn_pass_seconds(const hn_runner *r) {
 
 const float *hn_pass_logits(const hn_runner *r, int row) {
     assert(r->out.of_row[row] >= 0 && r->out.of_row[row] < r->out.n_logits);
-    return r->out.of_row[row] < r->out.n_full ? r->out.host_logits + (size_t)r->out.of_row[row] * (size_t)r->out.logits.ld : NULL;
+    return r->out.of_row[row] < r->out.n_host ? r->out.host_logits + (size_t)r->out.of_row[row] * (size_t)r->out.logits.ld : NULL;
 }
 
 const int32_t *hn_pass_clusters(const hn_runner *r, int row) {
@@ -54,7 +60,7 @@ const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values) {
 double hn_pass_sum(const hn_runner *r, int row) {
     const int parts = hn_sum_parts(hn_arch_logits(&r->m->arch));
     double sum = 0;
-    assert(r->out.host_sums && r->out.of_row[row] >= 0 && r->out.of_row[row] < r->out.n_full);
+    assert(r->out.host_sums && r->out.of_row[row] >= 0 && r->out.of_row[row] < r->out.n_host);
     for (int i = 0; i < parts; i++) sum += (double)r->out.host_sums[r->out.of_row[row] * parts + i];
     return sum > 1 ? sum : 1; /* also if the best is infinite */
 }

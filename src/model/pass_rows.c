@@ -92,12 +92,14 @@ static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits wh
         }
 }
 
-/* Rows to gather after the last layer: first those with all logits, then those with their best one, then those that
- * need only the post-norm feature. */
+/* Rows to gather after the last layer: first those with all logits, the host's before the others, then those with their best one, then
+ * those that need only the post-norm feature. */
 static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     r->out.n = r->features.n = 0;
     for (int i = 0; i < n; i++) r->out.of_row[i] = r->features.of_row[i] = -1;
     gather_wanting(r, rows, n, HN_LOGITS_ALL);
+    r->out.n_host = r->out.n;
+    gather_wanting(r, rows, n, HN_LOGITS_DRAWN);
     r->out.n_full = r->out.n;
     gather_wanting(r, rows, n, HN_LOGITS_BEST);
     r->out.n_logits = r->out.n;
@@ -141,7 +143,7 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
             r->rows.image->out[r->out.n++] = i;
         }
     }
-    r->out.n_full = r->out.n_logits = r->out.n;
+    r->out.n_host = r->out.n_full = r->out.n_logits = r->out.n;
     for (int k = 0; k < steps; k++) r->rows.image->n_step[k] = r->steps.begin[k + 1] - r->steps.begin[k];
 }
 
@@ -314,6 +316,7 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
         describe_blocks(r, rows, n, more);
     else if (hn_arch_is_head(&r->m->arch))
         describe_head(r, rows, n, more);
+    hn_ahead_describe(r, rows, n, n_seqs, more);
     write_description(r);
     if (r->walk.step) hn_walk_write(r, n_seqs);
 }

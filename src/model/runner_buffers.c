@@ -169,9 +169,9 @@ static void list_steps(hn_buf_room *room, hn_runner *r) {
     s->in = hn_buf_room_act(room, r->rows.max, w.in);
 }
 
-/* The k best of each row with logits. */
-static hn_top room_top(hn_buf_room *room, const hn_runner *r, int k) {
-    const size_t n = (size_t)r->out.max_logits * (size_t)k;
+/* The k best of each row with logits, `lists` times. */
+static hn_top room_top(hn_buf_room *room, const hn_runner *r, int k, int lists) {
+    const size_t n = (size_t)r->out.max_logits * (size_t)k * (size_t)lists;
     return (hn_top){.k = k,
                     .id = hn_buf_room_result(room, sizeof(int32_t) * n),
                     .value = hn_buf_room_result(room, sizeof(float) * n),
@@ -187,17 +187,19 @@ static void list_outputs(hn_buf_room *room, hn_runner *r) {
     r->out.carried = hn_buf_room_matrix(room, r->out.rows, d->norm == HN_NORM_CARRIED ? a->draft_head.input.feature_width : 0);
     r->out.act = hn_buf_room_act(room, r->out.rows, a->hidden);
     r->out.logits = hn_buf_room_results(room, r->out.max_logits, logits);
-    r->out.best = room_top(room, r, r->out.best.k);
-    r->out.best.map = r->m->head.ids;
+    r->out.lists = room_top(room, r, r->out.best.k, room->backend->one_wait && hn_arch_is_head(a) ? HN_KEPT_LISTS : 1);
+    r->out.lists.map = r->m->head.ids;
     const size_t sums = sizeof(float) * (size_t)r->out.max_logits * (size_t)hn_sum_parts(logits);
-    r->out.best.sums = hn_buf_room_result(room, hn_arch_is_head(a) ? sums : 0);
-    if (d->kind == HN_OUTPUT_CLUSTERS) r->out.nearest = room_top(room, r, d->clusters.used);
+    r->out.lists.sums = hn_buf_room_result(room, hn_arch_is_head(a) ? sums : 0);
+    r->out.best = r->out.lists;
+    if (d->kind == HN_OUTPUT_CLUSTERS) r->out.nearest = room_top(room, r, d->clusters.used, 1);
     r->features.states = hn_buf_room_results(room, r->rows.max * (r->features.n_boundaries + 1), a->hidden);
 }
 
 /* The descriptions of rows: parts of one buffer, and the page tables of each group. */
 static void list_rows(hn_buf_room *room, hn_runner *r) {
-    const hn_buf image = r->rows.image_buf = hn_buf_room_take(room, hn_image_bytes(r->rows.path_room));
+    const size_t bytes = hn_image_bytes(r->rows.path_room);
+    const hn_buf image = r->rows.image_buf = room->backend->one_wait ? hn_buf_room_result(room, bytes) : hn_buf_room_take(room, bytes);
     const hn_rows rows = {.n = {hn_at(image, offsetof(hn_row_image, n)), 0},
                           .n_seqs = {hn_at(image, offsetof(hn_row_image, n_seqs)), 0},
                           .token = hn_at(image, offsetof(hn_row_image, token)),
@@ -234,4 +236,5 @@ void hn_runner_list_buffers(void *runner, hn_buf_room *room) {
     list_steps(room, r);
     list_outputs(room, r);
     list_rows(room, r);
+    hn_ahead_list_buffers(room, r);
 }

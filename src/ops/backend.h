@@ -47,6 +47,9 @@ typedef void hn_record_fn(const hn_exec *ex, const void *arg);
 struct hn_backend {
     const hn_ops *ops; /* the operations that recorded functions get */
     bool f32;          /* products read their inputs and weights as f32 (precision f32) */
+    /* A wait takes so long that a round has one: drafts, draws and accepted paths stay there until the target's pass is over
+     * (pass_ahead.c). Else the host decides after each pass. */
+    bool one_wait;
 
     void (*close)(hn_backend *b);
     /* The same processor or device at another precision: memory of one is that of the other. Errors: HUNCH_NO_MEMORY. */
@@ -62,6 +65,7 @@ struct hn_backend {
     /* record NULL: nothing, behind the writes so far. */
     hn_ticket (*submit)(hn_backend *b, hn_record_fn *record, const void *arg);
     double (*wait)(hn_backend *b, hn_ticket t); /* returns the seconds that the work took there */
+    bool (*done)(const hn_backend *b, hn_ticket t); /* whether wait would return at once */
     /* After wait: bytes of HN_MEM_READBACK memory as work up to t left them, valid until later work or a write changes them. Of other
      * memory only while nothing is submitted: at load, and in tests. */
     const void *(*read)(hn_backend *b, hn_ticket t, hn_buf src, size_t bytes);
@@ -86,6 +90,7 @@ struct hn_backend {
     /* kv: its type and widths */
     size_t (*attention_scratch)(const hn_backend *b, int max_rows, int heads, const hn_kv *kv, int max_positions);
     size_t (*delta_scratch)(const hn_backend *b, const struct hn_delta *d);
+    size_t (*sample_scratch)(const hn_backend *b, int vocab);
     /* Whether attention over a cache of this type multiplies numbers of bf16: those of a Q8_0 cache are rounded to it. Else f32. */
     bool (*attention_in_bf16)(const hn_backend *b, hn_dtype cache);
 };

@@ -186,6 +186,54 @@ static void keep_parts(const call *c, const tile *t, int wave) {
     }
 }
 
+static float *partial_of(const call *c, int row, int head, int span) {
+    const hn_span_mass *m = &c->how->mass;
+    return hn_host_f32(m->partial) + 2 * (((size_t)row * (size_t)c->how->heads + (size_t)head) * (size_t)m->spans + (size_t)span);
+}
+
+/* The maxima and sums of a tile's queries, from which their shares are made when all spans are over. */
+static void keep_mass(const call *c, const tile *t) {
+    assert(t->span < c->how->mass.spans);
+    for (int i = 0; i < t->n; i++) {
+        float *p = partial_of(c, t->row[i], t->head[i], t->span);
+        p[0] = t->m[i];
+        p[1] = t->l[i];
+    }
+}
+
+/* Adds the shares of a head's spans. */
+static void add_shares(const call *c, int row, int head, float *to) {
+    float most = c->sinks ? c->sinks[head] : -INFINITY, sum = 0;
+    int lo, hi;
+    for (int span = c->first_span; span <= c->last_span; span++)
+        if (hn_attention_sees(c, row, span, &lo, &hi)) most = fmaxf(most, partial_of(c, row, head, span)[0]);
+    for (int again = 0; again < 2; again++) {
+        for (int span = c->first_span; span <= c->last_span; span++) {
+            if (!hn_attention_sees(c, row, span, &lo, &hi)) continue;
+            const float *p = partial_of(c, row, head, span), part = p[1] * hn_exp(p[0] - most);
+            if (again)
+                to[span] += part / sum;
+            else
+                sum += part;
+        }
+        if (!again && c->sinks) sum += hn_exp(c->sinks[head] - most);
+    }
+}
+
+/* This rank's rows. */
+static void write_mass(const call *c) {
+    const hn_span_mass *m = &c->how->mass;
+    int first, last;
+    hn_share(c->ex, c->n * c->kv->kv_heads, &first, &last);
+    for (int i = first; i < last; i++) {
+        float *to = hn_host_f32(m->to) + (size_t)i * (size_t)m->spans;
+        const int row = i / c->kv->kv_heads, head = i % c->kv->kv_heads * c->group;
+        for (int span = 0; span < m->spans; span++) to[span] = 0;
+        for (int k = 0; k < c->group; k++) add_shares(c, row, head + k, to);
+        for (int span = 0; span < m->spans; span++) to[span] /= (float)c->group;
+    }
+}
+
 /* One span for all queries of a lot. */
 static void run_span(const call *c, tile *t, lot *g, int span, int wave) {
     t->span = span;
@@ -200,6 +248,7 @@ static void run_span(const call *c, tile *t, lot *g, int span, int wave) {
             if (t->n == 0) continue;
             hn_attention_span(c, t, fetch);
             fetch = false;
+            if (c->how->mass.to.mem) keep_mass(c, t);
             if (c->split)
                 keep_parts(c, t, wave);
             else
@@ -382,5 +431,9 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
         run_whole(&c, scratches + ex->rank);
     }
     hn_cpu_barrier(ex);
+    if (how->mass.to.mem) {
+        write_mass(&c);
+        hn_cpu_barrier(ex);
+    }
     if (a.forms && !whole) hn_cpu_quantise(ex, rows->n, out, a);
 }

@@ -66,6 +66,11 @@ void hn_cpu_pick(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_part
 void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_count n, hn_buf moves);
 void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_count n, hn_buf moves);
 void hn_cpu_pick_rows(const hn_exec *ex, const hn_weight *w, hn_buf ids, const hn_weight *to);
+void hn_cpu_take_tokens(const hn_exec *ex, hn_count n, hn_buf from, hn_buf src, hn_buf to, hn_buf dst);
+void hn_cpu_sample(const hn_exec *ex, hn_count n, const hn_sample *s);
+size_t hn_cpu_sample_scratch(const hn_backend *b, int vocab);
+void hn_cpu_verify_match(const hn_exec *ex, const hn_match *m);
+void hn_cpu_beam(const hn_exec *ex, const hn_beam_level *l);
 size_t hn_cpu_delta_scratch(const hn_backend *b, const struct hn_delta *d);
 int hn_cpu_act_forms(const hn_backend *b, hn_dtype weight);
 

@@ -3,7 +3,7 @@
  *
  * The operations themselves: cpu_linear.c (matrix products), cpu_heads.c (a matrix for each head),
  * cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c,
- * cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
+ * cpu_kv.c (rows of the cache), cpu_tokens.c (tokens, draws, paths), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
 #include <assert.h>
@@ -68,6 +68,8 @@ static hn_ticket submit(hn_backend *b, hn_record_fn *record, const void *arg) {
 }
 
 static double wait_for(hn_backend *b HN_UNUSED, hn_ticket t) { return t.seconds; }
+
+static bool is_done(const hn_backend *b HN_UNUSED, hn_ticket t HN_UNUSED) { return true; }
 
 static const void *read_buf(hn_backend *b HN_UNUSED, hn_ticket t HN_UNUSED, hn_buf src, size_t bytes HN_UNUSED) { return hn_host(src); }
 
@@ -167,6 +169,10 @@ static const hn_ops operations = {
     .convolve = hn_cpu_convolve,
     .delta = hn_cpu_delta,
     .pick_rows = hn_cpu_pick_rows,
+    .take_tokens = hn_cpu_take_tokens,
+    .sample = hn_cpu_sample,
+    .verify_match = hn_cpu_verify_match,
+    .beam = hn_cpu_beam,
 };
 
 void hn_cpu_backend_init(hn_cpu_backend *c, hn_pool *pool, hn_isa isa, bool f32) {
@@ -181,6 +187,7 @@ void hn_cpu_backend_init(hn_cpu_backend *c, hn_pool *pool, hn_isa isa, bool f32)
         .write = write_buf,
         .submit = submit,
         .wait = wait_for,
+        .done = is_done,
         .read = read_buf,
         .matrix_bytes = matrix_bytes,
         .place = place,
@@ -193,6 +200,7 @@ void hn_cpu_backend_init(hn_cpu_backend *c, hn_pool *pool, hn_isa isa, bool f32)
         .top_scratch = hn_cpu_top_scratch,
         .attention_scratch = hn_cpu_attention_scratch,
         .delta_scratch = hn_cpu_delta_scratch,
+        .sample_scratch = hn_cpu_sample_scratch,
         .attention_in_bf16 = hn_cpu_attention_in_bf16,
     };
     *c = (hn_cpu_backend){.base = b, .isa = isa, .pool = pool, .kernels = hn_kernels_get(isa)};

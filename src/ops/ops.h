@@ -329,6 +329,15 @@ typedef struct hn_head_fix {
     float eps;
 } hn_head_fix;
 
+/* How much of a row's softmax each span of HN_KEY_SPAN positions has: the mean over the heads of a kv head, in their order, of
+ * l e^(m - M) / L, where m and l are the span's maximum and sum, M the greatest of all m, and L = the sum of l e^(m - M) over the spans,
+ * ascending, and of e^(sink - M). A span of which the row sees nothing has 0. Rows of it add up to 1, or less what the sinks have. */
+typedef struct hn_span_mass {
+    hn_buf to;      /* f32 [n][kv_heads][spans]; mem NULL: it is not computed */
+    int spans;      /* up to that of the last position that a row sees, or more */
+    hn_buf partial; /* room of f32 [n][heads][spans][2] */
+} hn_span_mass;
+
 /* Parameters of an attention. */
 typedef struct hn_attention_params {
     int heads;    /* of queries */
@@ -337,6 +346,7 @@ typedef struct hn_attention_params {
     hn_buf sinks; /* f32 [heads]: a score of each head that takes part in the softmax and has no value; mem NULL: none */
     int first;    /* rows from this position on do not see those below it; less than HN_KEY_SPAN */
     bool ahead;   /* rows see up to rows.last[i], else up to their own position */
+    hn_span_mass mass;
 } hn_attention_params;
 
 /* The columns of heads in a matrix of rows: those of head h begin with column h * step. */
@@ -344,6 +354,52 @@ typedef struct hn_head_columns {
     hn_matrix rows;
     int step;
 } hn_head_columns;
+
+/* ---- what the host decides elsewhere: tokens of later passes, draws, accepted paths ---- */
+
+/* What the token after a row is drawn from, and the key of its noise (sample/sampler.h: temperature, top-k, top-p and min-p, then the race
+ * of purpose HN_PURPOSE_TARGET). */
+typedef struct hn_draw {
+    uint64_t seed, position; /* of the token */
+    double top_p, min_p;
+    float scale;             /* 1 / temperature; 0: the best token is taken */
+    int32_t top_k;           /* 0: off */
+} hn_draw;
+
+typedef struct hn_sample {
+    hn_buf draw;      /* hn_draw [n] */
+    hn_buf id, value; /* the best of each row: the first of k (hn_top) */
+    int k;
+    hn_matrix logits; /* [vocab] wide, of rows that are drawn; others are not read */
+    hn_buf scratch;   /* sample_scratch bytes */
+    hn_buf token;     /* int32 [n]; -1: no logit is above -infinity */
+} hn_sample;
+
+/* Draft trees whose rows are rows of a pass: tree t has the rows [first[t], first[t] + rows[t]), parents before children. */
+typedef struct hn_match {
+    hn_count n;     /* trees */
+    hn_buf first, rows; /* int32 [n]; rows 1..HN_MAX_ROWS */
+    hn_buf parent;  /* int32, of each row of the pass: the row that it continues, counted from the tree's first; -1: that is the root */
+    hn_buf token;   /* int32, of each row of the pass */
+    hn_buf after;   /* int32, the target's tokens: that after row i is after[of_row[i]]; -1: none can be drawn */
+    hn_buf of_row;  /* int32, of each row of the pass */
+    hn_buf out;     /* int32 [n][HN_MATCH_OUT]: how many rows after the root are accepted, the token after them, and these rows */
+} hn_match;
+enum { HN_MATCH_OUT = 2 + HN_MAX_ROWS };
+
+/* A level of trees of likeliest paths (EAGLE-2, 2406.16858, 4.1): the successors of the parents of the level before are listed in the order
+ * of their parents, and those of each in the order of `from`; the score of one is its parent's and the log of its probability, the share of
+ * e^value in the row's sum. The `width` of greatest score are taken, of equal ones the earlier. */
+typedef struct hn_beam_level {
+    hn_count n;        /* trees */
+    hn_buf first;      /* int32 [n + 1]: the parents of tree t are the rows [first[t], first[t + 1]) */
+    hn_top from;       /* of these rows; their sums have sum_parts parts */
+    int sum_parts;
+    hn_buf score;      /* f32, of each parent: the sum of the logs along its path */
+    int width;         /* 1..HN_MAX_TOP */
+    hn_buf row, token; /* int32 [n][width]: the parent of each, -1: there are no more; its token */
+    hn_buf path_score; /* f32 [n][width] */
+} hn_beam_level;
 
 /* Columns of one matrix of rows that are copied to the first columns of another: runs of columns at a stride. */
 typedef struct hn_pick {
@@ -437,5 +493,13 @@ struct hn_ops {
     void (*kv_move)(const hn_exec *ex, const hn_kv *kv, hn_count n, hn_buf moves);
     /* Rows ids[i] of the matrix w as the rows of `to`, both packed; ids: int32 [to->out], of F8_E4M3 rows with the same factors. */
     void (*pick_rows)(const hn_exec *ex, const hn_weight *w, hn_buf ids, const hn_weight *to);
+    /* dst[to[i]] = src[from[i]], int32; 0 instead of a negative one: a row of a later pass gets a token that an earlier one found. */
+    void (*take_tokens)(const hn_exec *ex, hn_count n, hn_buf from, hn_buf src, hn_buf to, hn_buf dst);
+    /* The token after each row: its best one, or drawn. A CPU's are those of sample/sampler.h; a device's belong to its level. */
+    void (*sample)(const hn_exec *ex, hn_count n, const hn_sample *s);
+    /* Greedy and match (verify/verify.h): of the rows whose path the target would have said, the deepest, of equal ones the first. Several
+     * rows may have the same path. A path ends at a row after which no token can be drawn: what follows it is -1. */
+    void (*verify_match)(const hn_exec *ex, const hn_match *m);
+    void (*beam)(const hn_exec *ex, const hn_beam_level *l);
 };
 #endif

@@ -131,6 +131,12 @@ bool hn_sampler_takes_best(const hn_sampler *s, uint64_t position) {
     return s->params.temperature == 0 && !hn_processors_act(s, position);
 }
 
+bool hn_sampler_is_plain(const hn_sampler *s) {
+    const hunch_sampling *p = &s->params;
+    const bool typical = p->typical_p > 0 && p->typical_p < 1;
+    return !hn_processors_act(s, 0) && !s->n_forbidden && p->xtc_probability == 0 && p->top_n_sigma == 0 && !typical;
+}
+
 int hn_sampler_support_limit(const hn_sampler *s) {
     if (s->params.temperature == 0) return 1;
     return s->params.top_k > 0 && s->params.top_k < s->vocab ? s->params.top_k : s->vocab;

@@ -82,6 +82,9 @@ hunch_status hn_sampler_forbid(hn_sampler *s, const int32_t *token, int n, uint6
 /* True if the drawn token is always the argmax of the raw logits from this position on: temperature 0 and no processor. */
 bool hn_sampler_takes_best(const hn_sampler *s, uint64_t position);
 
+/* True if temperature, top-k, top-p and min-p are all that changes a distribution, at any position: those of hn_draw (ops.h). */
+bool hn_sampler_is_plain(const hn_sampler *s);
+
 /* The token that plain decoding emits after this history. logits: [vocab], not changed. greedy_hint: the argmax of
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint);

@@ -79,7 +79,7 @@ static hunch_status push(const hn_walk *k, int row, bool softmax, hn_residual *r
     *r = (hn_residual){.row = row, .softmax = softmax, .at = w->used};
     const hn_history h = dist_compute(k, row, r);
     if (r->dist.n == 0)
-        return hn_fail_no_token(k, h.n + h.n_path);
+        return hn_fail_no_token(k->v->sampler, h.n + h.n_path, k->err);
     const size_t need = w->used + (size_t)r->dist.n;
     if (!hn_grow((void **)&w->id, &w->cap_id, need, sizeof *w->id) ||
         !hn_grow((void **)&w->p, &w->cap_p, need, sizeof *w->p))

@@ -112,13 +112,22 @@ static int16_t drafter_of_row(const hn_tree *t, int child) {
     return best->drafter;
 }
 
-void hn_verdict_path(const hn_walk *k, int row) {
-    k->out->n_accepted = k->t->depth[row];
-    k->out->next_row = (int16_t)row;
-    for (int r = row; r > 0; r = k->t->parent[r]) {
-        k->out->path[k->t->depth[r] - 1] = (int16_t)r;
-        k->out->drafter_of[k->t->depth[r] - 1] = drafter_of_row(k->t, r);
+static void path_to(hn_verdict *out, const hn_tree *t, int row) {
+    out->n_accepted = t->depth[row];
+    out->next_row = (int16_t)row;
+    for (int r = row; r > 0; r = t->parent[r]) {
+        out->path[t->depth[r] - 1] = (int16_t)r;
+        out->drafter_of[t->depth[r] - 1] = drafter_of_row(t, r);
     }
+}
+
+void hn_verdict_path(const hn_walk *k, int row) {
+    path_to(k->out, k->t, row);
+}
+
+void hn_verdict_at(hn_verdict *out, const hn_tree *t, int row, int32_t next) {
+    path_to(out, t, row);
+    out->next = next;
 }
 
 void hn_verdict_draw(const hn_walk *k, hn_residual *r) {
@@ -128,13 +137,12 @@ void hn_verdict_draw(const hn_walk *k, hn_residual *r) {
 
 /* ---- greedy and match -------------------------------------------------------------------------------------------- */
 
-hunch_status hn_fail_no_token(const hn_walk *k, int position) {
-    const hn_sampler *s = k->v->sampler;
+hunch_status hn_fail_no_token(const hn_sampler *s, int position, hunch_error *err) {
     if (hn_sampler_is_stuck(s))
-        return hn_fail(k->err, HUNCH_NO_MEMORY, "the grammar has too many states at position %d: expected a simpler one", position);
+        return hn_fail(err, HUNCH_NO_MEMORY, "the grammar has too many states at position %d: expected a simpler one", position);
     if (hn_sampler_matcher(s))
-        return hn_fail(k->err, HUNCH_FAILED, "no token that the grammar allows can be drawn at position %d", position);
-    return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf", position);
+        return hn_fail(err, HUNCH_FAILED, "no token that the grammar allows can be drawn at position %d", position);
+    return hn_fail(err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf", position);
 }
 
 hunch_status hn_row_draw(const hn_walk *k, int row, int32_t *token) {
@@ -145,7 +153,7 @@ hunch_status hn_row_draw(const hn_walk *k, int row, int32_t *token) {
     const float *logits = src->logits(src->ctx, row);
     *token = logits ? hn_sampler_draw(k->v->sampler, logits, &h, hint) : hint;
     if (*token >= 0) return HUNCH_OK;
-    return hn_fail_no_token(k, h.n + h.n_path);
+    return hn_fail_no_token(k->v->sampler, h.n + h.n_path, k->err);
 }
 
 static hunch_status walk_match(const hn_walk *k) {

@@ -82,6 +82,10 @@ typedef struct hn_verification {
 /* HUNCH_FAILED if a row has no drawable token, HUNCH_NO_MEMORY. */
 hunch_status hn_verify_tree(hn_verifier *w, const hn_tree *t, const hn_verification *v, hn_verdict *out,
                             hunch_error *err);
+/* The verdict that the path to a row was accepted, and then this token: of a tree that a backend verified. */
+void hn_verdict_at(hn_verdict *out, const hn_tree *t, int row, int32_t next);
+/* The error of a row after which no token can be drawn. */
+hunch_status hn_fail_no_token(const hn_sampler *s, int position, hunch_error *err);
 /* Allocates what hn_verify_tree needs at most for this tree, so that it cannot fail for lack of memory. HUNCH_NO_MEMORY; the
  * verifier can be used then as before. */
 hunch_status hn_verifier_reserve(hn_verifier *w, const hn_tree *t, const hn_verification *v, hunch_error *err);

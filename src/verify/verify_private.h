@@ -75,8 +75,6 @@ bool hn_candidate_accept(const hn_walk *k, const hn_candidate *c, double p);
 void hn_verdict_path(const hn_walk *k, int row); /* fills the verdict except next: the path to row was accepted */
 /* The same, and draws next from the residual of that row. */
 void hn_verdict_draw(const hn_walk *k, hn_residual *r);
-/* The error of a row after which no token can be drawn. */
-hunch_status hn_fail_no_token(const hn_walk *k, int position);
 /* The token that plain decoding emits after a row. */
 hunch_status hn_row_draw(const hn_walk *k, int row, int32_t *token);
 #endif

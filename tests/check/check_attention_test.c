@@ -2,7 +2,7 @@
 /* check_attention_test.c - attention over random caches, chains, trees and blocks whose rows see later ones, in every
  * type of cache, with sinks, with values narrower than keys, and of texts that begin with the same pages: ref against
  * double arithmetic; every level, number of threads, page size and set of other rows against ref, bit for bit (C2). Slots
- * that no row may see are NaN. */
+ * that no row may see are NaN. The same of the spans' shares of the softmax. */
 #include "base/run_mode_for_tests.h"
 #include "check.h"
 #include "check_forms.h"
@@ -29,6 +29,9 @@ typedef struct scene {
 
 static int q_width(const scene *s) { return s->kv_heads * s->group * s->dim; }
 static int width(const scene *s) { return s->kv_heads * s->group * s->v_dim; }
+/* Of a result: the row, then the share of each span, of each kv head. */
+enum { SPANS = 20 };
+static int result(const scene *s) { return width(s) + s->kv_heads * SPANS; }
 static int slots(const scene *s, int seq) { return s->committed[seq] + s->first[seq + 1] - s->first[seq]; }
 static float round_to(hn_dtype t, float x) {
     if (t == HN_F16) return hn_f16_to_f32(hn_f32_to_f16(x));
@@ -214,6 +217,7 @@ typedef struct pass {
     hn_rows rows;
     hn_kv kv;
     hn_buf q, out, scratch, sinks;
+    hn_span_mass mass;
     hn_act act; /* input of the products after attention */
     int ldq, ldo;
 } pass;
@@ -304,7 +308,8 @@ static void forget_unseen(const pass *p, const arrays *a, int index) {
 static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
     hn_exec ex = {p->c.o->ops, p->c.o, rank, ranks};
-    const hn_attention_params how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from, p->s->ahead};
+    const hn_attention_params how = {.heads = p->s->kv_heads * p->s->group, .scale = p->s->scale, .window = p->s->window,
+                                     .sinks = p->sinks, .first = p->s->from, .ahead = p->s->ahead, .mass = p->mass};
     const hn_matrix q = {p->q, q_width(p->s), p->ldq}, out = {p->out, width(p->s), p->ldo};
     p->c.o->ops->attention(&ex, &p->rows, &p->kv, &how, q, out, p->act, p->scratch);
 }
@@ -330,6 +335,7 @@ static void pass_buffers(pass *p, const arrays *a) {
     p->out = check_mem(o, (size_t)(a->n * p->ldo) * sizeof(float));
     int heads = s->kv_heads * s->group;
     p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, &p->kv, a->max_position + 1));
+    p->mass = (hn_span_mass){check_put_random(o, a->n * s->kv_heads * SPANS), SPANS, check_put_random(o, a->n * heads * SPANS * 2)};
     p->act = (hn_act){check_mem(o, o->act_bytes(width(s), a->n)), width(s), a->n, HN_ACT_F32 | HN_ACT_Q8};
     if (s->sinks) p->sinks = check_put(o, s->sinks, (size_t)heads * sizeof(float));
     for (int i = 0; i < a->n; i++) {
@@ -341,7 +347,7 @@ static void pass_buffers(pass *p, const arrays *a) {
 static void pass_free(pass *p) {
     hn_buf all[] = {p->rows.position, p->rows.last, p->rows.from, p->rows.slot, p->rows.seq, p->rows.path_start, p->rows.path_slots,
                     p->rows.seq_first, p->rows.committed, p->rows.direct, p->rows.page_table, p->q, p->out, p->scratch,
-                    p->kv.pool, p->sinks, p->act.data};
+                    p->kv.pool, p->sinks, p->act.data, p->mass.to, p->mass.partial};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) p->c.o->mem_free(p->c.o, all[i].mem);
     check_close(&p->c);
 }
@@ -370,7 +376,7 @@ static void use_tiles(struct hn_kernels *k, hn_isa isa) {
 #endif
 }
 
-/* out: [rows run][width] */
+/* out: [rows run][result] */
 static void scene_run(const scene *s, const way *w, float *out) {
     pass p = {.s = s, .w = w, .c = check_open(w->threads, w->isa, s->f32), .kernels = *hn_kernels_get(w->isa)};
     p.kernels.q8_as_bf16 |= w->q8_as_bf16;
@@ -399,7 +405,9 @@ static void scene_run(const scene *s, const way *w, float *out) {
     pass_buffers(&p, a);
     hn_pool_run(p.c.pool, pass_rank, &p);
     for (int i = 0; i < a->n; i++) {
-        memcpy(out + i * width(s), hn_host_f32(p.out) + i * p.ldo, (size_t)width(s) * sizeof(float));
+        float *to = out + i * result(s);
+        memcpy(to, hn_host_f32(p.out) + i * p.ldo, (size_t)width(s) * sizeof(float));
+        memcpy(to + width(s), hn_host_f32(p.mass.to) + i * s->kv_heads * SPANS, (size_t)(s->kv_heads * SPANS) * sizeof(float));
         for (int k = width(s); k < p.ldo; k++) assert_true(hn_host_f32(p.out)[i * p.ldo + k] == 0);
         check_act(&p, i);
     }
@@ -430,25 +438,53 @@ static void check_exact(const scene *s, const float *out, int row, int head, boo
         for (int p = lo; p <= last; p++) {
             want += e[p] / sum * s->v[seq][(slot_at(s, row, p) * s->kv_heads + kv_head) * s->v_dim + d];
         }
-        double got = out[row * width(s) + head * s->v_dim + d];
+        double got = out[row * result(s) + head * s->v_dim + d];
         if (!(fabs(got - want) < most)) fail_msg("row %d head %d dim %d: %g, expected %g", row, head, d, got, want);
+    }
+    hn_free(e);
+}
+
+/* The shares of a row's spans, of a kv head, by the definition, in double. */
+static void check_mass(const scene *s, const float *out, int row, int kv_head, bool q8_as_bf16) {
+    int seq = seq_of(s, row), last = last_of(s, row), from = from_of(s, row);
+    int lo = s->window > 0 && from - s->window + 1 > 0 ? from - s->window + 1 : 0;
+    if (from >= s->from && lo < s->from) lo = s->from;
+    double share[SPANS] = {0}, *e = hn_zalloc((size_t)last + 1, sizeof *e);
+    const double most = !s->f32 && (s->type == HN_BF16 || q8_as_bf16) ? 2e-2 : 1e-5;
+    for (int head = kv_head * s->group; head < (kv_head + 1) * s->group; head++) {
+        double max = s->sinks ? s->sinks[head] : -INFINITY, sum = 0;
+        for (int p = lo; p <= last; p++) {
+            const float *k = s->k[seq] + (slot_at(s, row, p) * s->kv_heads + kv_head) * s->dim;
+            e[p] = 0;
+            for (int d = 0; d < s->dim; d++) e[p] += (double)s->q[row * q_width(s) + head * s->dim + d] * k[d];
+            e[p] *= s->scale;
+            max = fmax(max, e[p]);
+        }
+        for (int p = lo; p <= last; p++) sum += e[p] = exp(e[p] - max);
+        if (s->sinks) sum += exp(s->sinks[head] - max);
+        for (int p = lo; p <= last; p++) share[p / HN_KEY_SPAN] += e[p] / sum / s->group;
+    }
+    for (int i = 0; i < SPANS; i++) {
+        const double got = out[row * result(s) + width(s) + kv_head * SPANS + i];
+        if (!(fabs(got - share[i]) < most)) fail_msg("row %d kv head %d span %d: %g, expected %g", row, kv_head, i, got, share[i]);
     }
     hn_free(e);
 }
 
 /* ref's results: of f32, or of bf16, products over a Q8_0 cache; sums of pairs or of tiles. */
 static float *reference(const scene *s, bool q8_as_bf16, bool tiles) {
-    float *out = hn_alloc((size_t)(s->n * width(s)) * sizeof *out);
+    float *out = hn_alloc((size_t)(s->n * result(s)) * sizeof *out);
     const way w = {
         .isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1, .v_apart = true, .q8_as_bf16 = q8_as_bf16, .tiles = tiles};
     scene_run(s, &w, out);
     for (int i = 0; i < s->n; i++) check_exact(s, out, i, check_int(0, s->kv_heads * s->group - 1), q8_as_bf16);
+    check_mass(s, out, check_int(0, s->n - 1), check_int(0, s->kv_heads - 1), q8_as_bf16);
     return out;
 }
 
 /* A level in every way that its work may be split, against ref. tiles: over emulated ones, if it has none. */
 static void check_level(const scene *s, hn_isa isa, bool tiles, const float *want) {
-    float *got = hn_alloc((size_t)(s->n * width(s)) * sizeof *got);
+    float *got = hn_alloc((size_t)(s->n * result(s)) * sizeof *got);
     char what[150];
     snprintf(what, sizeof what, "%s%s %s%s dim %d, %d group %d window %d from %d%s%s", hn_isa_name(isa), tiles ? " tiles" : "",
              hn_dtype_name(s->type), s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window, s->from,
@@ -457,13 +493,13 @@ static void check_level(const scene *s, hn_isa isa, bool tiles, const float *wan
     for (int no_direct = 0; no_direct < 2; no_direct++) {
         w.no_direct = no_direct;
         scene_run(s, &w, got);
-        for (int i = 0; i < s->n; i++) check_same_row(got + i * width(s), want + i * width(s), width(s), what, i);
+        for (int i = 0; i < s->n; i++) check_same_row(got + i * result(s), want + i * result(s), result(s), what, i);
     }
     w.only = check_int(0, s->n - 1);
     w.threads = check_int(1, 4);
     w.no_direct = check_int(0, 1);
     scene_run(s, &w, got);
-    check_same_row(got, want + w.only * width(s), width(s), what, w.only);
+    check_same_row(got, want + w.only * result(s), result(s), what, w.only);
     hn_free(got);
 }
 
@@ -539,7 +575,7 @@ static void shared_test(void **state HN_UNUSED) {
 /* More partial results than are kept at a time: they are merged in waves. */
 static void waves_test(void **state HN_UNUSED) {
     scene s = waves_create();
-    const int size = s.n * width(&s);
+    const int size = s.n * result(&s);
     float *want = hn_alloc((size_t)size * sizeof *want), *got = hn_alloc((size_t)size * sizeof *got);
     way w = {.isa = hn_isa_best(), .threads = 1, .page_rows = 64, .only = -1};
     scene_run(&s, &w, want);

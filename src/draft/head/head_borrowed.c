@@ -3,7 +3,7 @@
  * of queries alone, and sees the committed rows of its text, never drafts. What a draft depends on is its token and the output of the row
  * before it, so the nodes of a level are rows of one pass, of however many paths, and nothing has to be kept or dropped after a round.
  *
- * During a pass a view holds the text's pages (cache.h). */
+ * During a pass a view holds the text's pages (cache.h); one that is not waited for has what later work writes there behind it. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -74,7 +74,7 @@ hunch_status hn_head_borrowed_run(hn_head_passes *h, const hn_head_pass *p, cons
         hn_cache_view_take(h->cache, h->view[seq], seq, h->seq[seq].text_n - 1);
         views[i] = h->view[seq];
     }
-    const hunch_status st = hn_pass_run_with(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, &options, err);
+    const hunch_status st = hn_head_pass_run(h, p, &options, err);
     for (int i = 0; i < p->n_seqs; i++) hn_cache_view_release(h->cache, h->view[p->cache_seq[i]]);
     return st;
 }

@@ -61,6 +61,7 @@ static hunch_status open_passes(hn_drafter *d, head_state *st, hn_spec *spec, hn
     const int levels = s ? 0 : trained_levels(&desc->rows);
     if (levels > 0 && !o->depth_given) o->depth = levels;
     if (!s && !o->min_p_given && o->form == HN_TREE_CHAIN) o->min_p = desc->min_p;
+    if (!s) st->trees.one_wait = st->passes.model.backend->one_wait;
     if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
     st->passes.target = &target->model->arch;
     if (!s)

@@ -20,6 +20,7 @@ static void add_node(hn_head_passes *h, hn_head_pass *p, const hn_head_node *nod
         const int at = p->n_rows++;
         p->feature[at] = node->output + j;
         p->output[at] = hn_head_next_output(h);
+        p->source[at] = node->source;
         p->row[at] = (hn_row){.token = h->span > 1 ? node->path[j] : node->token,
                               .seq = (int16_t)(p->n_seqs - 1),
                               .parent = node->kept < 0 ? (int16_t)-1 : hn_draft_parent(node->kept),

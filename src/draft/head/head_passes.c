@@ -142,7 +142,7 @@ void hn_head_flush_pending(hn_head_passes *h, const int *seq, int n) {
 }
 
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
-    h->level = 0;
+    h->level = h->n_ahead = 0;
     if (hn_head_is_block(h))
         hn_head_blocks_roots(h, node, text_n, n, take, ctx);
     else
@@ -170,11 +170,28 @@ static void pass_failed(hn_head_passes *h, const int *cache_seq, int n_seqs, con
     for (int i = 0; i < n_seqs && why->status != HUNCH_NO_MEMORY; i++) hn_head_lose(h, &h->seq[cache_seq[i]]);
 }
 
+hunch_status hn_head_pass_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more, hunch_error *err) {
+    hn_token_source source[HN_MAX_ROWS] = {0};
+    hn_pass_options options = *more;
+    bool reads = false;
+    for (int i = 0; i < p->n_rows; i++) {
+        reads |= p->row[i].logits != HN_LOGITS_NONE;
+        if (p->row[i].token == HN_TOKEN_LATER) source[i] = p->source[i];
+    }
+    if (h->ahead) options.source = source;
+    hunch_status st = hn_pass_begin(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, &options, err);
+    if (st) return st;
+    if (h->model.backend->one_wait && (h->ahead || !reads) && hn_pass_may_leave(h->runner))
+        hn_pass_leave(h->runner);
+    else
+        st = hn_pass_end(h->runner, err);
+    h->n_ahead += h->ahead && reads;
+    return st;
+}
+
 bool hn_head_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more) {
     hunch_error why = {0};
-    if (hn_head_is_borrowed(h) ? !hn_head_borrowed_run(h, p, more, &why)
-                               : !hn_pass_run_with(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, more, &why))
-        return true;
+    if (hn_head_is_borrowed(h) ? !hn_head_borrowed_run(h, p, more, &why) : !hn_head_pass_run(h, p, more, &why)) return true;
     pass_failed(h, p->cache_seq, p->n_seqs, &why);
     return false;
 }
@@ -200,6 +217,20 @@ void hn_head_next_level(hn_head_passes *h) {
 
 int32_t hn_head_next_output(hn_head_passes *h) {
     return h->generation * h->n_seqs * h->width * h->modules + h->n_outputs++;
+}
+
+/* ---- rounds that wait once ---------------------------------------------------------------------------------------------- */
+
+bool hn_head_can_go_ahead(const hn_head_passes *h, int n, int levels) {
+    return !hn_head_in_order(&h->model.arch.draft_head) && h->span == 1 && (n * levels) / HN_MAX_ROWS + n <= HN_KEPT_LISTS / 2;
+}
+
+bool hn_head_keeps_lists(const hn_head_passes *h, int n) {
+    return !h->ahead || h->n_ahead + n / HN_MAX_ROWS + 1 <= HN_KEPT_LISTS;
+}
+
+hn_token_source hn_head_source(const hn_head_passes *h, int row, int rank) {
+    return hn_pass_source(h->runner, row, rank);
 }
 
 /* ---- results of a row --------------------------------------------------------------------------------------------------- */

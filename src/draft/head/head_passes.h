@@ -51,6 +51,7 @@ typedef struct hn_head_in_turn {
        none; its token; the slot of its output, of this level's block and of the previous level's */
     int16_t own[HN_MOST_DRAFT_ROWS], made[HN_MOST_DRAFT_ROWS];
     int32_t token[HN_MOST_DRAFT_ROWS], output[2][HN_MOST_DRAFT_ROWS];
+    hn_token_source source[HN_MOST_DRAFT_ROWS];
 } hn_head_in_turn;
 
 typedef struct hn_head_passes {
@@ -75,6 +76,8 @@ typedef struct hn_head_passes {
     int n_free;
     int n_outputs, generation; /* outputs of this level; which half of them */
     int level;          /* of this round */
+    bool ahead;         /* of this round: it waits once (hn_propose.ahead), so that nodes have sources, and nothing else of rows is read */
+    int n_ahead;        /* of its passes so far those with logits */
     const hn_arch *target; /* set before open */
     hn_cache_view **view;  /* [n_seqs] of a head that borrows: what a sequence's rows see during a pass; else NULL */
     hn_head_seq *seq;
@@ -108,6 +111,7 @@ typedef struct hn_head_node {
                    one level */
     int kept;   /* out: of the passes; in: that of the child's parent; -1: the root */
     int output; /* the same */
+    hn_token_source source; /* of the token, if it is HN_TOKEN_LATER */
     const int32_t *path; /* of a drafted token of a head that continues by blocks: the tokens of one, the node's own last */
 } hn_head_node;
 
@@ -126,6 +130,11 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
 /* A level of drafted tokens, those of a sequence side by side, at most `width` of each. */
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
 
+/* Ahead, of a row that take gets: its best token of this rank. */
+hn_token_source hn_head_source(const hn_head_passes *h, int row, int rank);
+/* Whether a round of n texts can be drafted ahead, and a level of n nodes more. */
+bool hn_head_can_go_ahead(const hn_head_passes *h, int n, int levels);
+bool hn_head_keeps_lists(const hn_head_passes *h, int n);
 /* Of a row that take gets, until this worker's next call: logits in the target's vocabulary, -inf outside a reduced one. */
 const float *hn_head_logits(const hn_head_passes *h, int row, int worker);
 /* Its best tokens, value descending, ties to the lower id of the head's; rows with fewer numbers end in -1. */

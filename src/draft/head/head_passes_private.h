@@ -35,14 +35,16 @@ typedef struct hn_head_pass {
     int n_rows, n_seqs;
     hn_row row[HN_MAX_ROWS];
     int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS]; /* of each row: slots that it reads and writes (hn_pass_options) */
+    hn_token_source source[HN_MAX_ROWS];               /* of each row whose token is HN_TOKEN_LATER */
     int cache_seq[HN_MAX_ROWS];                        /* of each sequence */
     hn_draft_rows drafts[HN_MAX_ROWS];                 /* the same, if the pass continues rows of drafts */
 } hn_head_pass;
 static inline void hn_head_pass_start(hn_head_pass *p) { p->n_rows = p->n_seqs = 0; }
 
-/* Runs it, its pages being reserved; runs one that continues draft rows, for which it reserves them; reserves pages for rows of a
+/* Runs it, its pages being reserved; pass_run of a head that does not borrow, or whose views are taken; runs one that continues draft rows, for which it reserves them; reserves pages for rows of a
  * sequence. False: it failed. Without pages less is drafted; any other failure is recorded, and the pass's sequences are given up. */
 bool hn_head_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more);
+hunch_status hn_head_pass_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more, hunch_error *err);
 bool hn_head_run_drafts(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more);
 bool hn_head_reserve(hn_head_passes *h, int seq, int rows);
 /* Places of outputs: there are two halves, as a level reads the outputs of the one before. The next level's begin; one of this level's. */

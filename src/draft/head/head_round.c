@@ -94,6 +94,7 @@ static void take_rank(void *arg, int rank, int ranks HN_UNUSED) {
 static bool by_workers(reading *r) {
     const hn_head_round *c = r->c;
     int drawing = 0;
+    if (c->t->ahead) return false;
     for (int k = 0; k < r->n; k++) {
         const int text = c->t->of[r->read[k].node];
         if (c->p[text].on_logits) return false;
@@ -130,7 +131,7 @@ void hn_head_run_roots(hn_head_round *c, int n) {
         t->of[m] = i;
         t->place[m] = HN_ROOT;
         text_n[m] = p->text.n;
-        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
+        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), .kept = -1, .output = -1};
     }
     if (m > 0) hn_head_roots(t->head, t->node, text_n, m, hn_head_take_rows, c);
 }

@@ -17,6 +17,7 @@ typedef struct hn_drafted {
     int16_t row;      /* of the tree; HN_NONE: none */
     bool spine;       /* force: all tokens up to here were replaced on purpose */
     float path;       /* probability of the tokens up to here by the head's softmax */
+    hn_token_source source; /* of the token, if it is HN_TOKEN_LATER */
     int kept, output; /* of its pass */
 } hn_drafted;
 
@@ -56,6 +57,9 @@ typedef struct hn_head_trees {
     double min_p, min_confidence;
     bool picks_best;       /* under sampling, if the rule needs no distribution: the likeliest; else drawn with the request's noise */
     hn_shape chain, shape;
+    bool one_wait;         /* the backend's (hn_backend.one_wait). Set before read */
+    bool ahead;            /* of this round: its tokens are known later, and its trees have the shape */
+    hn_shape later;        /* that they have then */
     int n_seqs, vocab;
     hn_draft_dists dists;
     hn_head_seq_tree *seq; /* [n_seqs] */
@@ -99,6 +103,12 @@ void hn_head_run_roots(hn_head_round *c, int n);
 /* For hn_head_roots and hn_head_level, the round being ctx: has every row taken; if tokens are drawn from whole rows of several texts, by
  * all workers, each text's rows in order by one of them. */
 void hn_head_take_rows(void *round, const hn_head_row *read, int n);
+/* The estimate of a token that is known later, by its rank: that of a head that fits its target. What heads are worth is learned by it. */
+static inline float hn_head_later_estimate(int rank) {
+    float p = 0.6f;
+    for (int k = 0; k < rank && k < 8; k++) p *= 0.25f;
+    return p;
+}
 /* The levels after a root's own that are requested, for a tree of this many levels. */
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 #endif

@@ -29,6 +29,22 @@ static hunch_status read_shape(hn_shape *shape, const hn_head_options *o, hunch_
     return s;
 }
 
+/* Of trees whose tokens decide how they go on: the shape that they have where tokens are known later. The rates of ranks are about those
+ * of heads that fit their target. */
+static hunch_status make_later(hn_head_trees *t, hunch_error *err) {
+    hn_rank_rates *rates = hn_zalloc(1, sizeof *rates);
+    if (!rates) return hn_fail_memory(err, "the ranks of a tree", sizeof *rates);
+    rates->depths = t->depth;
+    rates->ranks = t->topk < HN_TREE_ROWS ? t->topk : HN_TREE_ROWS;
+    for (int d = 0; d < rates->depths; d++)
+        for (int k = 0; k < rates->ranks; k++) rates->rate[d][k] = (double)hn_head_later_estimate(k);
+    const int most = t->total > 0 && t->total < HN_TREE_ROWS - 1 ? t->total : HN_TREE_ROWS - 1;
+    const hunch_status st = hn_shape_fitted(&t->later, rates, t->depth, most, err);
+    if (!st && t->later.most_expanded > t->width) t->width = t->later.most_expanded;
+    hn_free(rates);
+    return st;
+}
+
 hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err) {
     make_chain(&t->chain, (int)o->depth);
     t->shape = t->chain;
@@ -52,7 +68,9 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     t->width = 1;
     if (grown) t->width = t->topk;
     if (!t->likely && t->shape.most_expanded > 0) t->width = t->shape.most_expanded;
-    return t->form == HN_TREE_PRUNED ? hn_head_pruned_read(t, spec, o, err) : HUNCH_OK;
+    t->later = t->shape;
+    if (t->one_wait && t->likely) s = make_later(t, err);
+    return !s && t->form == HN_TREE_PRUNED ? hn_head_pruned_read(t, spec, o, err) : s;
 }
 
 hunch_status hn_head_trees_check(const hn_head_trees *t, const hn_spec *spec, int levels, hunch_error *err) {
@@ -204,6 +222,13 @@ void hn_head_trees_end(hn_head_trees *t, int seq) {
 
 int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level) {
     hn_head_round c = {.d = d, .t = t, .p = p, .level = level, .confidence = NAN, .base = level};
+    if (level == 0) t->ahead = n > 0 && p[0].ahead && !t->forced && hn_head_can_go_ahead(t->head, n, t->depth);
+    if (t->ahead) {
+        t->head->ahead = true;
+        const int added = hn_head_propose_fixed(&c, n);
+        t->head->ahead = false;
+        return added;
+    }
     if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
     if (level > 0 && (t->at_once || n == 0 || !p[0].by_levels)) return 0;
     if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);

@@ -69,10 +69,29 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     place_children(c, p, s, at, token, prob, row, m, HN_NONE);
 }
 
+/* Adds the children of node `at`: their tokens are the best ones of the row, which nobody reads now. */
+static void add_later(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, int from) {
+    const hn_drafted *parent = drafted_at(s, at);
+    for (int k = 0; k < s->shape->n; k++) {
+        const int rank = s->shape->node[k].rank;
+        if (s->shape->node[k].parent != at || rank >= c->t->topk || p->budget == 0) continue;
+        const hn_token_source source = hn_head_source(c->t->head, from, rank);
+        const int row = hn_tree_add_later(p->tree, parent->row, source, c->d->index, hn_head_later_estimate(rank));
+        if (row < 0) return;
+        p->budget--;
+        s->node[k] = (hn_drafted){.token = HN_TOKEN_LATER, .row = (int16_t)row, .source = source};
+        c->added++;
+    }
+}
+
 /* Adds the children of node `at` of the shape, from the logits of a row. */
 static void take_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, int row) {
     hn_head_trees *t = c->t;
     const int n = children_of(s->shape, at);
+    if (t->ahead) {
+        add_later(c, p, s, at, row);
+        return;
+    }
     int32_t token[HN_TREE_ROWS], path[HN_TREE_ROWS];
     float prob[HN_TREE_ROWS];
     const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, path, path_of(s, at, path)};
@@ -136,7 +155,7 @@ static bool reserve_node(hn_head_round *c, int i, int mask) {
 
 static void round_start(hn_head_trees *t, const hn_propose *p) {
     hn_head_seq_tree *s = &t->seq[p->seq];
-    s->shape = p->chain ? &t->chain : &t->shape;
+    s->shape = t->ahead ? &t->later : p->chain ? &t->chain : &t->shape;
     s->root = (hn_drafted){.token = p->text.token[p->text.n - 1], .row = 0, .spine = true, .path = 1};
     for (int k = 0; k < s->shape->n; k++) s->node[k].row = HN_NONE;
 }
@@ -163,7 +182,7 @@ static int list_level(hn_head_round *c, int n, int *text_n) {
             t->place[m] = at;
             if (at == HN_ROOT) text_n[m] = p->text.n;
             t->node[m++] = (hn_head_node){p->seq, node->token, before ? 0 : hn_head_masks(t, p, s->shape->depth),
-                                           before ? before->kept : -1, before ? before->output : -1, path};
+                                           before ? before->kept : -1, before ? before->output : -1, node->source, path};
         }
     }
     return m;
@@ -180,6 +199,8 @@ int hn_head_propose_fixed(hn_head_round *c, int n) {
     for (int m; (m = list_level(c, n, text_n)) > 0;) {
         if (c->base == 0)
             hn_head_roots(t->head, t->node, text_n, m, hn_head_take_rows, c);
+        else if (!hn_head_keeps_lists(t->head, m))
+            return c->added;
         else
             hn_head_level(t->head, t->node, m, hn_head_take_rows, c);
         if (t->block <= 1) break;
