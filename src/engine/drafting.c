@@ -186,13 +186,38 @@ static int rows_behind(const drafting *g, int drafter) {
     return behind;
 }
 
+/* The time that a drafter's levels took; ahead, of those with passes, when these are over: in the next round. */
+static void took(const drafting *g, int d, int level, int added, double seconds) {
+    const hn_drafter *x = &g->e->drafter[d];
+    hn_late_levels *late = &g->e->late[d];
+    if (!g->ahead || !x->ops->pass_s || added == 0) {
+        hn_controller_took(g->e->controller, d, texts_of(g, d), level, added, seconds);
+        return;
+    }
+    if (late->n == 0) late->texts = texts_of(g, d);
+    late->added[late->n] = added;
+    late->seconds[late->n++] = seconds;
+}
+
+/* Of the round before: each level has an equal part of the passes. */
+static void tell_late(hunch_engine *e) {
+    for (int d = 0; d < e->n_drafters; d++) {
+        hn_late_levels *late = &e->late[d];
+        const double passes = e->drafter[d].ops->pass_s ? e->drafter[d].ops->pass_s(&e->drafter[d]) : 0;
+        for (int k = 0; k < late->n; k++)
+            hn_controller_took(e->controller, d, late->texts, k, late->added[k], late->seconds[k] + (passes - late->passes) / late->n);
+        late->n = 0;
+        late->passes = passes;
+    }
+}
+
 /* All levels of one drafter's round. */
 static void draft_at_once(drafting *g, int d) {
     const double start = hn_now();
     int added = 1, all = 0;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
         all += added = propose_level(g, d, level, false);
-    hn_controller_took(g->e->controller, d, texts_of(g, d), 0, all, hn_now() - start);
+    took(g, d, 0, all, hn_now() - start);
 }
 
 /* A drafter's levels, while they are worth their time. */
@@ -203,7 +228,7 @@ static void draft_by_levels(drafting *g, int d, const hn_plan_seq *plan, bool by
         if (!hn_controller_go_on(c, plan, g->n, d, level, by_history)) return;
         const double start = hn_now();
         added = propose_level(g, d, level, true);
-        hn_controller_took(c, d, texts_of(g, d), level, added, hn_now() - start);
+        took(g, d, level, added, hn_now() - start);
     }
 }
 
@@ -219,6 +244,7 @@ static void draft_controlled(drafting *g) {
         by_history |= hn_rule_wants_dist(g->s[i]->request.rule);
     }
     for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(g, k);
+    if (e->model->target.backend->one_wait) tell_late(e);
     hn_controller_start(e->controller, plan, g->n, &(hn_plan_round){g->rows, behind, g->beside});
     while ((d = hn_controller_choose(e->controller, plan, g->n, by_history)) >= 0) {
         if (e->drafter[d].needs.cost == HN_COST_PER_LEVEL)

@@ -88,6 +88,13 @@ typedef struct hn_text_lists {
     hn_feed_row *feed;                   /* [most.rows] that were committed */
 } hn_text_lists;
 
+/* Levels of a drafter in a round that waits once, whose passes were not over when they were drafted. */
+typedef struct hn_late_levels {
+    int n, texts, added[HUNCH_MAX_DEPTH];
+    double seconds[HUNCH_MAX_DEPTH]; /* of each, without its passes */
+    double passes;                   /* seconds of its passes before */
+} hn_late_levels;
+
 struct hunch_engine {
     hunch_model *model;
     hn_cache *cache;
@@ -103,6 +110,7 @@ struct hunch_engine {
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
     struct hn_oracle_kept *oracle_kept;
     hn_controller *controller;  /* NULL: everything that is drafted is verified, as far as it fits */
+    hn_late_levels late[HN_MAX_MODELS]; /* of the last round: the controller is told of them before the next one */
     int draw_turn;              /* the text that is the first to draw a row which equal parts leave over */
     struct hn_plan_item *cut;   /* [parallel * HN_TREE_ROWS] for the cut of trees by estimate; NULL: there are no drafters */
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */

@@ -128,11 +128,12 @@ static void agreement_learn(hn_controller *c, const hn_plan_text *x, const hn_tr
     }
 }
 
-/* The row was reached and the target's token there is known: learns whether the candidates that were cut would have been accepted. */
+/* The row was reached and the target's token there is known: learns whether the candidates that were cut would have been accepted. Those
+ * whose tokens were to be known later were cut before. */
 static void shadow_learn(hn_controller *c, hn_plan_text *x, int row, int32_t token) {
     const hn_tree *t = &x->shadow.tree;
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next)
-        if (!x->shadow.kept[t->candidate[k].child])
+        if (!x->shadow.kept[t->candidate[k].child] && t->candidate[k].token != HN_TOKEN_LATER)
             learn(c, x, &t->candidate[k], t->depth[row] + 1, t->candidate[k].token == token);
 }
 
