@@ -64,12 +64,14 @@ static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
 static void layers(const hn_exec *ex, const hn_runner *r) {
     const bool in_turn = r->m->arch.draft_head.rows.kind == HN_ROWS_TURNS;
     for (int i = 0; i < r->m->arch.layers; i++) {
+        const bool runs = hn_layer_set_has(&r->rows.layers, i);
         if (in_turn && i != r->head.module) continue;
         export_boundary(ex, r, i);
-        mixer(ex, r, i);
+        if (runs) mixer(ex, r, i);
         if (r->head.context) continue; /* keys and values only */
-        hn_layer_ffn(ex, r->m, i, &r->buf);
+        if (runs) hn_layer_ffn(ex, r->m, i, &r->buf);
         if (i == 0) hn_token_inputs_make(ex, r->m, &r->buf);
+        if (!runs) continue;
         if (r->m->arch.layer[i].token_input > 0) hn_layer_token_input(ex, r->m, i, &r->buf);
     }
     export_boundary(ex, r, r->m->arch.layers);

@@ -28,7 +28,16 @@ typedef struct hn_row {
     int16_t n_lookahead; /* number of later rows of this pass that it sees, in layers that look ahead */
     int16_t before; /* windows are counted back from the row this many before it: 0, or the distance to its block's first row */
     int32_t rope_offset; /* added to its position in the path for the rotation: the rows between belong to other modules */
+    int16_t adapter; /* 1, 2, ..: the set of adapters whose products it adds; 0: none, the only one that models have so far */
 } hn_row;
+
+/* Layers of a model that a pass runs; the others leave the stream as it is. */
+typedef struct hn_layer_set {
+    uint64_t bits[4]; /* bit k: layer k */
+} hn_layer_set;
+static inline bool hn_layer_set_has(const hn_layer_set *s, int layer) { return s->bits[layer / 64 & 3] >> (layer % 64) & 1; }
+/* Whether a model's rows can run these alone: no layer reads the keys and values of one that is left out. */
+bool hn_layer_set_fits(const hn_layer_set *s, const hn_arch *a);
 
 /* Where the token of a row is that an earlier pass found and the host has not read: a place in a list of best tokens (hn_pass_source). */
 typedef struct hn_token_source {
@@ -116,6 +125,10 @@ typedef struct hn_pass_options {
      * position of its rows, counted from the view's end (-1: that of its last row). Windows are counted back from there. */
     const hn_cache_view *const *views;
     int shift;
+    /* Layers that the rows run, of the model itself as its own drafter (2309.08168, 2404.16710): all or NULL, or a set that fits. Those of
+     * some layers are drafts, so draft_rows is given; others continue them with the same layers. What they leave in the cache is replaced
+     * when their tokens are verified. Rows of a pass run the same ones: a pass for each set costs what one with several would. */
+    const hn_layer_set *layers;
     /* Backends where a round waits once: [n] where the rows' tokens are (NULL: in the rows); [n_seqs] trees (NULL: none). */
     const hn_token_source *source;
     const hn_pass_tree *tree;

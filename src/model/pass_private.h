@@ -49,6 +49,7 @@ typedef struct hn_pass_groups {
 typedef struct hn_pass_rows {
     int max, max_texts;              /* of a pass */
     int n, n_seqs;                   /* of this pass */
+    hn_layer_set layers;             /* the same: that its rows run */
     int path_room, n_path;           /* entries of path_slots; of this pass */
     hn_row_image *image;             /* owned */
     int32_t *table[HN_MODEL_GROUPS]; /* owned: host copy of the page tables [max_texts][stride] */

@@ -256,6 +256,13 @@ static bool has_slots(const hn_runner *r, const hn_pass_options *more) {
     return r->groups.n > 0 && !r->groups.borrowed && !(r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS && more->drafts);
 }
 
+bool hn_layer_set_fits(const hn_layer_set *s, const hn_arch *a) {
+    if (a->layers > 256) return false;
+    for (int i = 0; i < a->layers; i++)
+        if (hn_layer_set_has(s, i) && a->layer[i].kv_back > 0 && !hn_layer_set_has(s, i - a->layer[i].kv_back)) return false;
+    return true;
+}
+
 static int rows_of_sequence(const hn_row *rows, int n, int first, int seq) {
     int last = first;
     while (last < n && rows[last].seq == seq) last++;
@@ -281,6 +288,9 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     assert(n >= 1 && n <= r->rows.max && n_seqs >= 1 && n_seqs <= n && n_seqs <= r->rows.max_texts);
     r->rows.n = n;
     r->rows.n_seqs = n_seqs;
+    r->rows.layers = more->layers ? *more->layers : (hn_layer_set){{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+    assert(!more->layers || (more->draft_rows && !hn_arch_is_head(&r->m->arch) && hn_layer_set_fits(more->layers, &r->m->arch)));
+    for (int i = 0; i < n; i++) assert(rows[i].adapter == 0);
     for (int s = 0; s < n_seqs; s++) {
         const int last = first + rows_of_sequence(rows, n, first, s);
         assert(last > first);
