@@ -221,8 +221,9 @@ static hunch_status wrap(hn_backend *inner, hn_backend **out, hunch_error *err) 
         inner->close(inner);
         return hn_fail_memory(err, "a backend", sizeof *h);
     }
-    *h = (hostile){.base = {.ops = inner->ops, .f32 = inner->f32, .one_wait = true, .close = close_both, .open_like = open_like, .limits = limits,
-                            .mem_create = mem_create, .mem_free = mem_free, .write = write_later, .submit = submit, .wait = wait_for, .done = is_done, .sample_scratch = sample_scratch,
+    *h = (hostile){.base = {.ops = inner->ops, .f32 = inner->f32, .one_wait = true, .close = close_both, .open_like = open_like,
+                            .limits = limits, .mem_create = mem_create, .mem_free = mem_free, .write = write_later, .submit = submit,
+                            .wait = wait_for, .done = is_done, .sample_scratch = sample_scratch,
                             .read = read_copy, .matrix_bytes = matrix_bytes, .place = place, .pair = pair, .stored_room = stored_room,
                             .place_stored = place_stored, .pack = pack, .act_forms = act_forms, .act_bytes = inner->act_bytes,
                             .top_scratch = top_scratch, .attention_scratch = attention_scratch, .delta_scratch = delta_scratch,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_sets_test.c - draft rows that run some of a model's layers (hn_pass_options.layers): their logits are, bit for bit, those of a model
- * that has only these layers, in trees that grow over several passes; and what they leave behind changes nothing of the text. */
+/* layer_sets_test.c - draft rows that run some of a model's layers (hn_pass_options.layers): their logits are, bit for bit, those of a
+ * model that has only these layers, in trees that grow over several passes; and what they leave behind changes nothing of the text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,6 +55,11 @@ static void rig_close(rig *r) {
     hn_cache_close(&r->cache);
 }
 
+static int16_t parent_of(int16_t parent, int first) {
+    if (parent < 0) return -1;
+    return parent < first ? hn_draft_parent(parent) : (int16_t)(parent - first);
+}
+
 /* A tree that grows over PASSES passes, after no text. */
 static void draft(const rig *r, const hn_layer_set *layers, const int32_t *token, const int16_t *parent, int vocab, float *logits) {
     const int seq = 0;
@@ -64,8 +69,7 @@ static void draft(const rig *r, const hn_layer_set *layers, const int32_t *token
         const hn_pass_options more = {.draft_rows = &before, .layers = layers};
         hn_row row[ROWS];
         for (int i = first; i < last; i++)
-            row[i - first] = (hn_row){.token = token[i], .logits = HN_LOGITS_ALL,
-                                      .parent = parent[i] < 0 ? (int16_t)-1 : parent[i] < first ? hn_draft_parent(parent[i]) : (int16_t)(parent[i] - first)};
+            row[i - first] = (hn_row){.token = token[i], .logits = HN_LOGITS_ALL, .parent = parent_of(parent[i], first)};
         must(hn_pass_reserve(r->runner, row, last - first, &seq, 1, &more, err));
         must(hn_pass_run_with(r->runner, row, last - first, &seq, 1, &more, err));
         for (int i = first; i < last; i++) memcpy(logits + i * vocab, hn_pass_logits(r->runner, i - first), sizeof *logits * (size_t)vocab);
@@ -129,8 +133,9 @@ static hn_layer_set random_set(const hn_arch *a) {
 
 static void test_sets(void **state) {
     (void)state;
-    static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "goldens/llama-gqa", "goldens/qwen3_moe-top2", "goldens/gpt_oss-mxfp4",
-                                         "goldens/deepseek_v2-lite", "goldens/qwen3_next-moe", "goldens/gemma3_text-local", "goldens/gemma4-keqv"};
+    static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "goldens/llama-gqa", "goldens/qwen3_moe-top2",
+                                         "goldens/gpt_oss-mxfp4", "goldens/deepseek_v2-lite", "goldens/qwen3_next-moe",
+                                         "goldens/gemma3_text-local", "goldens/gemma4-keqv"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         hunch_model *h = open_model(data_path(models[i]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         const hn_model *m = &h->target;

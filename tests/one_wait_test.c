@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* one_wait_test.c - on a backend where a wait takes long (hn_backend.one_wait; here tests/hostile_backend.c) a round of greedy or match waits
- * once: drafters choose their tokens, and the target its path, where their logits are. The texts, and what fixed shapes draft, are those of
- * a backend where the host decides after each pass. */
+/* one_wait_test.c - on a backend where a wait takes long (hn_backend.one_wait; here tests/hostile_backend.c) a round of greedy or match
+ * waits once: drafters choose their tokens, and the target its path, where their logits are. The texts, and what fixed shapes draft, are
+ * those of a backend where the host decides after each pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -121,8 +121,8 @@ typedef struct hn_propose {
     int depth;                 /* levels that the tree may have */
     bool by_levels;            /* each level is decided on when it is known, and the tree is the drafter's until it adds no more: a level of
                                   a drafter that holds tokens back, since later ones may be better, adds what it would end with here */
-    bool ahead;                /* the round waits once: tokens that need not be known to go on are added later (hn_tree_add_later), by shapes
-                                  that do not depend on them. A drafter that cannot do so waits for its passes */
+    bool ahead;                /* the round waits once: tokens of passes are not read, but added as known later (hn_tree_add_later), by
+                                  shapes that do not depend on them. A drafter that cannot do so waits for its passes */
     bool chain;                /* one chain is requested, whatever the drafter's trees are like (hunch_draft) */
     hn_sampler *sampler;       /* the request's distribution and noise, for drafters that have logits */
     /* How a token is chosen from logits. false: hn_sampler_draw after the row's own path (greedy at temperature 0, else

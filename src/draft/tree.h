@@ -19,7 +19,7 @@
 #include "grammar/matcher.h"
 #include "model/pass.h"
 
-enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256, HN_TOKEN_LATER = -1 };
+enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256, HN_TOKEN_LATER = INT32_MIN };
 
 typedef struct hn_candidate {
     int32_t token;

@@ -401,8 +401,11 @@ static void plant_fault(const hunch_engine *e, const hn_batch *b) {
 }
 
 hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
-    const bool one_wait = e->model->target.backend->one_wait;
-    const hn_pass_options more = {.n_certain = b->n_certain, .source = one_wait ? b->source : NULL, .tree = one_wait ? e->list.match : NULL};
+    hn_pass_options more = {.n_certain = b->n_certain};
+    if (e->model->target.backend->one_wait) {
+        more.source = b->source;
+        more.tree = e->list.match;
+    }
     hunch_status st = hn_pass_begin(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
     if (!st) st = hn_pass_end(e->runner, err);
     b->pass_s = st ? 0 : hn_pass_seconds(e->runner);

@@ -35,7 +35,10 @@ static void free_all(hn_backend *o, const hn_buf *b, size_t n) {
 /* ---- draws ------------------------------------------------------------------------------------------------------------------ */
 
 static hunch_sampling draw_parameters(int vocab) {
-    hunch_sampling p = {.temperature = check_int(0, 5) ? 0.05 + 3 * check_unit() : 0, .top_p = 1, .repetition_penalty = 1, .seed = hn_splitmix(&check_state)};
+    hunch_sampling p = {.temperature = check_int(0, 5) ? 0.05 + 3 * check_unit() : 0,
+                        .top_p = 1,
+                        .repetition_penalty = 1,
+                        .seed = hn_splitmix(&check_state)};
     if (check_int(0, 1)) p.top_k = check_int(1, vocab + 3);
     if (check_int(0, 1)) p.top_p = check_int(0, 1) ? check_unit() : check_int(0, 3) ? 0.9 + 0.1 * check_unit() : 1e-9;
     if (check_int(0, 2) == 0) p.min_p = check_int(0, 3) ? check_unit() * 0.5 : 1;
@@ -206,8 +209,9 @@ static void test_match(void **state HN_UNUSED) {
         const size_t bytes = sizeof(int32_t) * (size_t)all;
         call w = {.o = o, .op = verify_match};
         w.match = (hn_match){.n = check_number(n), .first = check_put(o, first, sizeof first), .rows = check_put(o, rows, sizeof rows),
-                             .parent = check_put(o, parent, bytes), .token = check_put(o, token, bytes), .after = check_put(o, mixed, bytes),
-                             .of_row = check_put(o, of_row, bytes), .out = check_mem(o, sizeof(int32_t) * HN_MATCH_OUT * TREES)};
+                             .parent = check_put(o, parent, bytes), .token = check_put(o, token, bytes),
+                             .after = check_put(o, mixed, bytes), .of_row = check_put(o, of_row, bytes),
+                             .out = check_mem(o, sizeof(int32_t) * HN_MATCH_OUT * TREES)};
         hn_pool_run(c.pool, call_rank, &w);
         for (int t = 0; t < n; t++) {
             const int32_t *out = hn_host_i32(w.match.out) + t * HN_MATCH_OUT;
@@ -288,7 +292,8 @@ static void test_beam(void **state HN_UNUSED) {
             }
             hn_beam_close(&b[t]);
         }
-        FREE(o, w.beam.first, w.beam.from.id, w.beam.from.value, w.beam.from.sums, w.beam.score, w.beam.row, w.beam.token, w.beam.path_score);
+        FREE(o, w.beam.first, w.beam.from.id, w.beam.from.value, w.beam.from.sums, w.beam.score, w.beam.row, w.beam.token,
+             w.beam.path_score);
         check_close(&c);
     }
 }
@@ -296,7 +301,8 @@ static void test_beam(void **state HN_UNUSED) {
 static void test_take(void **state HN_UNUSED) {
     check_ops c = check_open(3, hn_isa_best(), false);
     hn_backend *o = c.o;
-    static const int32_t from[] = {4, 0, 2, 2}, src[] = {7, 8, -1, 9, 10}, to[] = {1, 3, 0, 5}, dst[] = {-5, -5, -5, -5, -5, -5}, want[] = {0, 10, -5, 7, -5, 0};
+    static const int32_t from[] = {4, 0, 2, 2}, src[] = {7, 8, -1, 9, 10}, to[] = {1, 3, 0, 5};
+    static const int32_t dst[] = {-5, -5, -5, -5, -5, -5}, want[] = {0, 10, -5, 7, -5, 0};
     call w = {.o = o, .op = take_tokens, .n = 4, .from = check_put(o, from, sizeof from), .src = check_put(o, src, sizeof src),
               .to = check_put(o, to, sizeof to), .dst = check_put(o, dst, sizeof dst)};
     hn_pool_run(c.pool, call_rank, &w);

@@ -9,8 +9,10 @@
 
 #include "draft/head/head_passes_private.h"
 
-/* Adds the rows of a node: of a sequence that has none in the pass yet, or beside the others of it. */
-static void add_node(hn_head_passes *h, hn_head_pass *p, const hn_head_node *node, bool first_of_seq) {
+/* Adds the rows of node i of a level: of a sequence that has none in the pass yet, or beside the others of it. */
+static void add_node(hn_head_passes *h, hn_head_pass *p, const hn_head_node *nodes, int i, bool first_of_seq) {
+    const hn_head_node *node = &nodes[i];
+    const hn_token_source *source = hn_head_source_of(h, i);
     const hn_head_seq *s = &h->seq[node->seq];
     if (first_of_seq) {
         p->drafts[p->n_seqs] = (hn_draft_rows){s->n_draft_rows, s->draft_parent};
@@ -20,7 +22,7 @@ static void add_node(hn_head_passes *h, hn_head_pass *p, const hn_head_node *nod
         const int at = p->n_rows++;
         p->feature[at] = node->output + j;
         p->output[at] = hn_head_next_output(h);
-        p->source[at] = node->source;
+        if (source) p->source[at] = *source;
         p->row[at] = (hn_row){.token = h->span > 1 ? node->path[j] : node->token,
                               .seq = (int16_t)(p->n_seqs - 1),
                               .parent = node->kept < 0 ? (int16_t)-1 : hn_draft_parent(node->kept),
@@ -44,7 +46,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
     hn_head_pass p;
     hn_head_pass_start(&p);
     assert(first < last && (last - first) * h->span <= HN_MAX_ROWS);
-    for (int i = first; i < last; i++) add_node(h, &p, &node[i], i == first || node[i].seq != node[i - 1].seq);
+    for (int i = first; i < last; i++) add_node(h, &p, node, i, i == first || node[i].seq != node[i - 1].seq);
     const hn_pass_options more = {.draft_rows = hn_head_keeps_drafts(h) ? p.drafts : NULL, .feature = p.feature, .output = p.output,
                                   .drafts = true, .step = h->level};
     if (!hn_head_run_drafts(h, &p, &more)) return; /* no more levels */

@@ -145,14 +145,15 @@ static int ancestor(const hn_head_seq *s, int row, int steps) {
 }
 
 /* Adds a row of the module after row `parent` of its own (-1: the text), and returns its number among them. */
-static int add_row(level *l, int seq, int32_t token, hn_token_source source, int parent, int32_t feature, int rope_offset, bool logits) {
+static int add_row(level *l, int seq, int32_t token, const hn_token_source *source, int parent, int32_t feature, int rope_offset,
+                   bool logits) {
     hn_head_in_turn *t = &l->h->in_turn[seq];
     hn_head_pass *p = &l->pass;
     const int at = p->n_rows++, base = at - (t->n_draft_rows[l->module] - l->before);
     int in_pass = -1; /* the same row, as the pass names it */
     if (parent >= 0) in_pass = parent < l->before ? hn_draft_parent(parent) : base + parent - l->before;
     p->feature[at] = feature;
-    p->source[at] = source;
+    if (source) p->source[at] = *source;
     p->output[at] = hn_head_next_output(l->h);
     p->row[at] = (hn_row){.token = token, .seq = (int16_t)(p->n_seqs - 1), .rope_offset = rope_offset,
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE,
@@ -164,13 +165,14 @@ static int add_row(level *l, int seq, int32_t token, hn_token_source source, int
 /* For a module at its first turn: adds rows of the drafts before a node that it has not computed yet. Returns the last one's number. */
 static int add_path(level *l, const hn_head_node *node) {
     const hn_head_seq *s = &l->h->seq[node->seq];
+    const hn_token_source *kept = l->h->kept_source ? l->h->kept_source[node->seq] : NULL;
     hn_head_in_turn *t = &l->h->in_turn[node->seq];
     int own = -1;
     for (int up = l->number - 2; up >= 0; up--) {
         const int row = ancestor(s, node->kept, up), parent = s->draft_parent[row];
         if (t->made[row] < 0) {
             const int32_t feature = parent < 0 ? t->newest[l->module - 1] : t->output[~l->number & 1][parent];
-            t->made[row] = (int16_t)add_row(l, node->seq, t->token[row], t->source[row], own, feature, 0, false);
+            t->made[row] = (int16_t)add_row(l, node->seq, t->token[row], kept ? &kept[row] : NULL, own, feature, 0, false);
             t->output[l->number & 1][row] = l->pass.output[l->pass.n_rows - 1];
         }
         own = t->made[row];
@@ -192,12 +194,12 @@ static void add_node(level *l, int i) {
         parent = up < 0 ? -1 : t->own[up];
         before = l->module + turn - 1;
     }
-    const int own = add_row(l, node->seq, node->token, node->source, parent, node->output, l->number - 1 - before, true);
+    const int own = add_row(l, node->seq, node->token, hn_head_source_of(l->h, i), parent, node->output, l->number - 1 - before, true);
     l->row_of[l->n_nodes] = l->pass.n_rows - 1;
     l->node_of[l->n_nodes++] = i;
     t->own[s->n_draft_rows] = t->made[s->n_draft_rows] = (int16_t)own;
     t->token[s->n_draft_rows] = node->token;
-    t->source[s->n_draft_rows] = node->source;
+    if (l->h->source) l->h->kept_source[node->seq][s->n_draft_rows] = l->h->source[i];
     t->output[l->number & 1][s->n_draft_rows] = node->output = l->pass.output[l->pass.n_rows - 1];
     s->draft_parent[s->n_draft_rows] = (int16_t)node->kept;
     node->kept = s->n_draft_rows++;

@@ -43,6 +43,13 @@ static void request(const hn_head_passes *h, hn_dtype kv, hn_needs *needs) {
     }
 }
 
+static hunch_status open_sources(hn_head_passes *h, hunch_error *err) {
+    const size_t n = (size_t)h->n_seqs, nodes = n * (size_t)h->width;
+    h->source = hn_zalloc(nodes, sizeof *h->source);
+    h->kept_source = hn_zalloc(n, sizeof *h->kept_source);
+    return h->source && h->kept_source ? HUNCH_OK : hn_fail_memory(err, "the tables of a draft head", nodes * sizeof *h->source);
+}
+
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err) {
     const hn_rows_stage *rows = &h->model.arch.draft_head.rows;
@@ -56,6 +63,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     if (!st) st = hn_head_store_open(h, boundaries, n_states, err);
     if (!st && (ids || hn_head_chooses(&h->model.arch.draft_head))) st = create_logits(h, err);
     if (!st) st = hn_mtp_open(h, err);
+    if (!st && h->model.backend->one_wait) st = open_sources(h, err);
     if (!st) request(h, kv, needs);
     return st;
 }
@@ -88,7 +96,8 @@ bool hn_head_saves_levels(const hn_head_passes *h) {
 
 size_t hn_head_text_bytes(const hn_head_passes *h) {
     const size_t lists = 2 * (size_t)h->room * sizeof *h->lists, in_turn = h->in_turn ? sizeof *h->in_turn : 0;
-    return sizeof *h->seq + lists + in_turn + hn_pass_store_bytes(h->runner) / (size_t)h->n_seqs;
+    const size_t sources = h->source ? (size_t)h->width * sizeof *h->source + sizeof *h->kept_source : 0;
+    return sizeof *h->seq + lists + in_turn + sources + hn_pass_store_bytes(h->runner) / (size_t)h->n_seqs;
 }
 
 void hn_head_passes_close(hn_head_passes *h) {
@@ -99,6 +108,8 @@ void hn_head_passes_close(hn_head_passes *h) {
     hn_free(h->ids);
     hn_free(h->logits);
     hn_free(h->in_turn);
+    hn_free(h->source);
+    hn_free(h->kept_source);
     memset(h, 0, sizeof *h);
 }
 
@@ -171,6 +182,7 @@ static void pass_failed(hn_head_passes *h, const int *cache_seq, int n_seqs, con
 }
 
 hunch_status hn_head_pass_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more, hunch_error *err) {
+    if (!h->model.backend->one_wait) return hn_pass_run_with(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, more, err);
     hn_token_source source[HN_MAX_ROWS] = {0};
     hn_pass_options options = *more;
     bool reads = false;
@@ -181,7 +193,7 @@ hunch_status hn_head_pass_run(hn_head_passes *h, const hn_head_pass *p, const hn
     if (h->ahead) options.source = source;
     hunch_status st = hn_pass_begin(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, &options, err);
     if (st) return st;
-    if (h->model.backend->one_wait && (h->ahead || !reads) && hn_pass_may_leave(h->runner))
+    if ((h->ahead || !reads) && hn_pass_may_leave(h->runner))
         hn_pass_leave(h->runner);
     else
         st = hn_pass_end(h->runner, err);

@@ -51,7 +51,6 @@ typedef struct hn_head_in_turn {
        none; its token; the slot of its output, of this level's block and of the previous level's */
     int16_t own[HN_MOST_DRAFT_ROWS], made[HN_MOST_DRAFT_ROWS];
     int32_t token[HN_MOST_DRAFT_ROWS], output[2][HN_MOST_DRAFT_ROWS];
-    hn_token_source source[HN_MOST_DRAFT_ROWS];
 } hn_head_in_turn;
 
 typedef struct hn_head_passes {
@@ -77,6 +76,9 @@ typedef struct hn_head_passes {
     int n_outputs, generation; /* outputs of this level; which half of them */
     int level;          /* of this round */
     bool ahead;         /* of this round: it waits once (hn_propose.ahead), so that nodes have sources, and nothing else of rows is read */
+    /* where rounds wait once, else NULL: [n_seqs * width] of the nodes of a level, those whose token is HN_TOKEN_LATER; */
+    hn_token_source *source;
+    hn_token_source (*kept_source)[HN_MOST_DRAFT_ROWS]; /* [n_seqs] the same of draft rows, of modules in turn */
     int n_ahead;        /* of its passes so far those with logits */
     const hn_arch *target; /* set before open */
     hn_cache_view **view;  /* [n_seqs] of a head that borrows: what a sequence's rows see during a pass; else NULL */
@@ -111,7 +113,6 @@ typedef struct hn_head_node {
                    one level */
     int kept;   /* out: of the passes; in: that of the child's parent; -1: the root */
     int output; /* the same */
-    hn_token_source source; /* of the token, if it is HN_TOKEN_LATER */
     const int32_t *path; /* of a drafted token of a head that continues by blocks: the tokens of one, the node's own last */
 } hn_head_node;
 

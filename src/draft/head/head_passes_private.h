@@ -41,12 +41,15 @@ typedef struct hn_head_pass {
 } hn_head_pass;
 static inline void hn_head_pass_start(hn_head_pass *p) { p->n_rows = p->n_seqs = 0; }
 
-/* Runs it, its pages being reserved; pass_run of a head that does not borrow, or whose views are taken; runs one that continues draft rows, for which it reserves them; reserves pages for rows of a
- * sequence. False: it failed. Without pages less is drafted; any other failure is recorded, and the pass's sequences are given up. */
+/* Runs it, its pages being reserved; pass_run of a head that does not borrow, or whose views are taken; runs one that continues draft rows,
+ * for which it reserves them; reserves pages for rows of a sequence. False: it failed. Without pages less is drafted; any other failure is
+ * recorded, and the pass's sequences are given up. */
 bool hn_head_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more);
 hunch_status hn_head_pass_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more, hunch_error *err);
 bool hn_head_run_drafts(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more);
 bool hn_head_reserve(hn_head_passes *h, int seq, int rows);
+/* Where the token of node i of a level is; NULL: rounds do not wait once. */
+static inline const hn_token_source *hn_head_source_of(const hn_head_passes *h, int i) { return h->source ? &h->source[i] : NULL; }
 /* Places of outputs: there are two halves, as a level reads the outputs of the one before. The next level's begin; one of this level's. */
 void hn_head_next_level(hn_head_passes *h);
 int32_t hn_head_next_output(hn_head_passes *h);

@@ -131,7 +131,7 @@ void hn_head_run_roots(hn_head_round *c, int n) {
         t->of[m] = i;
         t->place[m] = HN_ROOT;
         text_n[m] = p->text.n;
-        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), .kept = -1, .output = -1};
+        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
     }
     if (m > 0) hn_head_roots(t->head, t->node, text_n, m, hn_head_take_rows, c);
 }

@@ -17,7 +17,6 @@ typedef struct hn_drafted {
     int16_t row;      /* of the tree; HN_NONE: none */
     bool spine;       /* force: all tokens up to here were replaced on purpose */
     float path;       /* probability of the tokens up to here by the head's softmax */
-    hn_token_source source; /* of the token, if it is HN_TOKEN_LATER */
     int kept, output; /* of its pass */
 } hn_drafted;
 

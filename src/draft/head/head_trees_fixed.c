@@ -79,7 +79,7 @@ static void add_later(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int 
         const int row = hn_tree_add_later(p->tree, parent->row, source, c->d->index, hn_head_later_estimate(rank));
         if (row < 0) return;
         p->budget--;
-        s->node[k] = (hn_drafted){.token = HN_TOKEN_LATER, .row = (int16_t)row, .source = source};
+        s->node[k] = (hn_drafted){.token = HN_TOKEN_LATER, .row = (int16_t)row};
         c->added++;
     }
 }
@@ -181,8 +181,9 @@ static int list_level(hn_head_round *c, int n, int *text_n) {
             t->of[m] = i;
             t->place[m] = at;
             if (at == HN_ROOT) text_n[m] = p->text.n;
+            if (t->ahead) t->head->source[m] = p->tree->source[node->row];
             t->node[m++] = (hn_head_node){p->seq, node->token, before ? 0 : hn_head_masks(t, p, s->shape->depth),
-                                           before ? before->kept : -1, before ? before->output : -1, node->source, path};
+                                           before ? before->kept : -1, before ? before->output : -1, path};
         }
     }
     return m;

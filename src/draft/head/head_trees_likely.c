@@ -92,7 +92,7 @@ static int list_frontier(hn_head_round *c, int n) {
             t->of[m] = i;
             t->place[m] = s->beam.frontier[k];
             t->node[m++] = (hn_head_node){c->p[i].seq, b->token, 0, b->parent < 0 ? s->root.kept : parent->kept,
-                                         b->parent < 0 ? s->root.output : parent->output, .path = NULL};
+                                         b->parent < 0 ? s->root.output : parent->output, NULL};
         }
     }
     return m;
