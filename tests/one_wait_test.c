@@ -124,7 +124,10 @@ static void same_drafts(const char *what) {
 /* One drafter, at each setting; `same`: under greedy it drafts what it drafts when the host decides. */
 static uint64_t check(hunch_model *m, const char *draft, bool same) {
     uint64_t accepted = 0;
-    for (int k = 0; k < COUNT(settings); k += light() && k ? 3 : 1) {
+    static int turn; /* a light run: greedy, and one of the others */
+    turn++;
+    for (int k = 0; k < COUNT(settings); k++) {
+        if (light() && k > 0 && k != 1 + turn % 3) continue;
         answer want[TEXTS] = {{0}}, got[TEXTS] = {{0}}, host[TEXTS] = {{0}};
         char what[500];
         const int at_once = k % 2 || (k == 0 && same && strstr(draft, "tree=")) ? 1 : TEXTS; /* together trees are cut, by estimates */
@@ -211,6 +214,7 @@ static void test_real(void **state) {
     hunch_model *m = open_model_as(path, "best", test_threads(), HUNCH_PRECISION_NATIVE, false);
     for (int f = 0; f < COUNT(forms); f++)
         for (int warm = 0; warm < 2; warm++) {
+            if (light() && (f || warm)) continue;
             answer of[3] = {{0}};
             uint64_t accepted[3];
             for (int who = 0; who < 3; who++) { /* plain, drafted by the host, ahead */
@@ -223,7 +227,7 @@ static void test_real(void **state) {
                 hunch_token *ids;
                 r.n_prompt = smollm2_tokens(m, 1, &ids);
                 r.prompt = ids;
-                r.max_tokens = 24;
+                r.max_tokens = light() ? 12 : 24;
                 r.sampling.temperature = warm ? 0.7 : 0;
                 r.sampling.seed = 5;
                 run_requests(e, &r, 1, false, &of[who]);
@@ -234,7 +238,7 @@ static void test_real(void **state) {
             }
             printf("%s, temperature %g: %d accepted by the host, %d ahead\n", forms[f], warm ? 0.7 : 0, (int)accepted[1], (int)accepted[2]);
             if (f == 0 && !warm) assert_int_equal(accepted[1], accepted[2]);
-            assert_true(accepted[2] > 4);
+            assert_true(accepted[2] > 2);
             for (int who = 0; who < 3; who++) answer_free(&of[who]);
         }
     hunch_model_close(&m);

@@ -95,8 +95,8 @@ controller|controller_levels|controller_select|controller_tree)_test$")
     set_tests_properties(${name} PROPERTIES LABELS hostile)
   elseif(name MATCHES "^(acceptance_dist|auto_trees|bits|block_rows|cache_walk|callbacks|controller|controller_levels|\
 controller_select|controller_tree|delta_state|draft_rows|drafter_model|equality|equality_heads|exact_dist|format_mutation|golden|\
-golden_heads|golden_mtp|head_rows|heads_dist|hybrid_grid|learn|long_chunks|many_texts|mapped|match_dist|on_policy|prompt_values|\
-rules_dist|save_head|scheduler|shift|soak|soak_chat|template|window)_test$")
+golden_heads|golden_mtp|head_rows|heads_dist|hybrid_grid|learn|long_chunks|many_texts|mapped|match_dist|on_policy|one_wait|\
+prompt_values|rules_dist|save_head|scheduler|shift|soak|soak_chat|template|window)_test$")
     # seconds each, of cases that are alike: `make test` runs a sample of them (HUNCH_TEST_LIGHT), `make test-long` all
     set_tests_properties(${name} PROPERTIES LABELS sampled)
   elseif(name MATCHES "^(command_chat|command_check|command_dists|command_editing|command_rows|command_streams|command_terminal|command_train|\
