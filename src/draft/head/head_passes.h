@@ -76,7 +76,7 @@ typedef struct hn_head_passes {
     int n_outputs, generation; /* outputs of this level; which half of them */
     int level;          /* of this round */
     bool ahead;         /* of this round: it waits once (hn_propose.ahead), so that nodes have sources, and nothing else of rows is read */
-    /* where rounds wait once, else NULL: [n_seqs * width] of the nodes of a level, those whose token is HN_TOKEN_LATER; */
+    /* where rounds wait once, else NULL: [n_seqs * width] of the nodes of a level, those whose token is HN_TOKEN_LATER */
     hn_token_source *source;
     hn_token_source (*kept_source)[HN_MOST_DRAFT_ROWS]; /* [n_seqs] the same of draft rows, of modules in turn */
     int n_ahead;        /* of its passes so far those with logits */
