@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sampling_check.c - checks sampling parameters and writes the errors. Their meaning: hunch.h. */
+#include <limits.h>
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/sampling_numbers.h"
 #include "sample/sampler.h"
 
 /* Inclusive ranges; comparisons are false for NaN. */
 static hunch_status check_ranges(const hunch_sampling *p, hunch_error *err) {
     const struct {
         const char *name;
-        double value, low, high;
-        const char *off; /* for messages: the value that switches it off */
+        double value, low, high, usual;
+        bool own; /* it has a check of its own below */
+        const char *off;
     } range[] = {
-        {"temperature", p->temperature, 0, 1000, "0: greedy"},
-        {"min_p", p->min_p, 0, 1, "0: off"},
-        {"top_n_sigma", p->top_n_sigma, 0, 1000, "0: off"},
-        {"typical_p", p->typical_p, 0, 1, "0 or 1: off"},
-        {"xtc_probability", p->xtc_probability, 0, 1, "0: off"},
-        {"xtc_threshold", p->xtc_threshold, 0, 0.5, "a probability that two tokens can have"},
-        {"repetition_penalty", p->repetition_penalty, 0, 100, "0 or 1: off"},
-        {"frequency_penalty", p->frequency_penalty, -2, 2, "0: off"},
-        {"presence_penalty", p->presence_penalty, -2, 2, "0: off"},
-        {"dry_multiplier", p->dry_multiplier, 0, 1000, "0: off"},
+#define OWN_REAL false
+#define OWN_ABOVE true
+#define OWN_INT true
+#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, USUAL, OFF, ...) \
+    {#FIELD, p->FIELD, LEAST, MOST, USUAL, OWN_##KIND, OFF},
+        HN_SAMPLING_NUMBERS(ROW)
+#undef ROW
     };
-    for (size_t i = 0; i < sizeof range / sizeof range[0]; i++)
+    for (size_t i = 0; i < sizeof range / sizeof range[0]; i++) {
+        if (range[i].own || (range[i].usual > 0 && range[i].value == 0)) continue;
         if (!(range[i].value >= range[i].low && range[i].value <= range[i].high))
             return hn_fail(err, HUNCH_USAGE, "%s=%g, expected a number from %g to %g (%s)", range[i].name,
                            range[i].value, range[i].low, range[i].high, range[i].off);
+    }
     if (p->top_k < 0) return hn_fail(err, HUNCH_USAGE, "top_k=%d, expected 0 (off) or more", p->top_k);
     if (!(p->top_p > 0 && p->top_p <= 1))
         return hn_fail(err, HUNCH_USAGE, "top_p=%g, expected a number above 0, up to 1 (off)", p->top_p);
@@ -47,8 +49,6 @@ static hunch_status check_breakers(const hunch_sampling *p, hunch_error *err) {
 
 static hunch_status check_dry(const hunch_sampling *p, hunch_error *err) {
     enum { MOST_ALLOWED = 1000 };
-    if (!(p->dry_base == 0 || (p->dry_base >= 1 && p->dry_base <= 100)))
-        return hn_fail(err, HUNCH_USAGE, "dry_base=%g, expected a number from 1 to 100 (0: 1.75)", p->dry_base);
     if (p->dry_allowed_length < 0 || p->dry_allowed_length > MOST_ALLOWED)
         return hn_fail(err, HUNCH_USAGE, "dry_allowed_length=%d, expected 1 to %d (0: 2)", p->dry_allowed_length,
                        MOST_ALLOWED);

@@ -2,12 +2,14 @@
 /* serve_sampling.c - see serve_sampling.h. The names are those of OpenAI, else of vLLM and llama.cpp; the ranges are those of the flags. */
 #include "server/serve_sampling.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sampling_numbers.h"
 #include "server/serve_bytes.h"
 
 #define AT(field) offsetof(hunch_request, sampling.field)
@@ -17,21 +19,12 @@ static const struct {
     bool whole, above; /* above: `least` itself is too small */
     size_t at;
 } numbers[] = {
-    {"temperature", 0, 1000, false, false, AT(temperature)},
-    {"top_p", 0, 1, false, true, AT(top_p)},
-    {"top_k", -1, INT32_MAX, true, false, AT(top_k)},
-    {"min_p", 0, 1, false, false, AT(min_p)},
-    {"top_n_sigma", 0, 1000, false, false, AT(top_n_sigma)},
-    {"typical_p", 0, 1, false, false, AT(typical_p)},
-    {"xtc_probability", 0, 1, false, false, AT(xtc_probability)},
-    {"xtc_threshold", 0, 0.5, false, false, AT(xtc_threshold)},
-    {"repetition_penalty", 0, 100, false, false, AT(repetition_penalty)},
-    {"frequency_penalty", -2, 2, false, false, AT(frequency_penalty)},
-    {"presence_penalty", -2, 2, false, false, AT(presence_penalty)},
-    {"dry_multiplier", 0, 1000, false, false, AT(dry_multiplier)},
-    {"dry_base", 1, 100, false, false, AT(dry_base)},
-    {"dry_allowed_length", 1, 1000, true, false, AT(dry_allowed_length)},
-    {"dry_penalty_last_n", -1, INT32_MAX, true, false, AT(dry_range)},
+#define WHOLE_REAL false, false
+#define WHOLE_ABOVE false, true
+#define WHOLE_INT true, false
+#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, ...) {SERVED, SERVED_LEAST, MOST, WHOLE_##KIND, AT(FIELD)},
+    HN_SAMPLING_NUMBERS(ROW)
+#undef ROW
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, MOST_BIASES = 1024 };
 

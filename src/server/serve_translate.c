@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sampling_numbers.h"
 #include "server/serve_answer.h"
 #include "server/serve_fields.h"
 #include "server/serve_prompt.h"
@@ -16,10 +17,10 @@ const serve_name serve_own_names[] = {
     SAME("model"), SAME("speculation"), SAME("prediction"), SAME("speculation_metrics"), SAME("timings"), SAME("deadline"),
     SAME("cache_salt"), SAME("service_tier"), SAME("chat_template_kwargs"), SAME("structured_outputs"), {NULL, NULL, false}};
 const serve_name serve_sampling_names[] = {
-    SAME("temperature"), SAME("top_p"), SAME("top_k"), SAME("min_p"), SAME("typical_p"), SAME("top_n_sigma"), SAME("xtc_probability"),
-    SAME("xtc_threshold"), SAME("repetition_penalty"), SAME("frequency_penalty"), SAME("presence_penalty"), SAME("dry_multiplier"),
-    SAME("dry_base"), SAME("dry_allowed_length"), SAME("dry_penalty_last_n"), SAME("dry_sequence_breakers"), SAME("logit_bias"),
-    SAME("seed"), SAME("min_tokens"), SAME("ignore_eos"), SAME("stop_token_ids"), {NULL, NULL, false}};
+#define ROW(FIELD, NAME, FLAG, SERVED, ...) SAME(SERVED),
+    HN_SAMPLING_NUMBERS(ROW)
+#undef ROW
+    SAME("dry_sequence_breakers"), SAME("logit_bias"), SAME("seed"), SAME("min_tokens"), SAME("ignore_eos"), SAME("stop_token_ids"), {NULL, NULL, false}};
 #undef SAME
 
 void serve_translate(json_t *to, const json_t *from, const serve_name *names) {

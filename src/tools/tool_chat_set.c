@@ -21,21 +21,13 @@ static const struct setting {
     size_t at;
     double usual; /* what 0 in the request stands for, as the flag's help says */
 } settings[] = {
-    {"temperature", "--temperature", REQUEST, REAL, AT(sampling.temperature), 0},
-    {"top_k", "--top-k", REQUEST, INT, AT(sampling.top_k), 0},
-    {"top_p", "--top-p", REQUEST, REAL, AT(sampling.top_p), 0},
-    {"min_p", "--min-p", REQUEST, REAL, AT(sampling.min_p), 0},
-    {"top_n_sigma", "--top-n-sigma", REQUEST, REAL, AT(sampling.top_n_sigma), 0},
-    {"typical", "--typical", REQUEST, REAL, AT(sampling.typical_p), 0},
-    {"xtc_probability", "--xtc-probability", REQUEST, REAL, AT(sampling.xtc_probability), 0},
-    {"xtc_threshold", "--xtc-threshold", REQUEST, REAL, AT(sampling.xtc_threshold), 0.1},
-    {"repetition_penalty", "--repetition-penalty", REQUEST, REAL, AT(sampling.repetition_penalty), 0},
-    {"presence_penalty", "--presence-penalty", REQUEST, REAL, AT(sampling.presence_penalty), 0},
-    {"frequency_penalty", "--frequency-penalty", REQUEST, REAL, AT(sampling.frequency_penalty), 0},
-    {"dry_multiplier", "--dry-multiplier", REQUEST, REAL, AT(sampling.dry_multiplier), 0},
-    {"dry_base", "--dry-base", REQUEST, REAL, AT(sampling.dry_base), 1.75},
-    {"dry_allowed_length", "--dry-allowed-length", REQUEST, INT, AT(sampling.dry_allowed_length), 2},
-    {"dry_range", "--dry-range", REQUEST, INT, AT(sampling.dry_range), 0},
+#define SHOWN_REAL REAL
+#define SHOWN_ABOVE REAL
+#define SHOWN_INT INT
+#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, USUAL, ...) \
+    {NAME, FLAG, REQUEST, SHOWN_##KIND, AT(sampling.FIELD), USUAL},
+    HN_SAMPLING_NUMBERS(ROW)
+#undef ROW
     {"seed", "--seed", REQUEST, SEED, AT(sampling.seed), 0},
     {"max_tokens", "-n", REQUEST, INT, AT(max_tokens), 0},
     {"stop", "--stop", REQUEST, AS_GIVEN, 0, 0},

@@ -269,22 +269,14 @@ static void set_int(int *to, int given) {
 }
 
 void tool_sampling_set(hunch_sampling *s, const tool_options *o) {
-    set_real(&s->temperature, o->temperature);
-    set_int(&s->top_k, o->top_k);
-    set_real(&s->top_p, o->top_p);
-    set_real(&s->min_p, o->min_p);
-    set_real(&s->top_n_sigma, o->top_n_sigma);
-    set_real(&s->typical_p, o->typical);
-    set_real(&s->xtc_probability, o->xtc_probability);
+#define SET_REAL set_real
+#define SET_ABOVE set_real
+#define SET_INT set_int
+#define ROW(FIELD, NAME, FLAG, SERVED, KIND, ...) SET_##KIND(&s->FIELD, o->FIELD);
+    HN_SAMPLING_NUMBERS(ROW)
+#undef ROW
     if (s->xtc_probability > 0)
         s->xtc_threshold = isnan(o->xtc_threshold) ? 0.1 : o->xtc_threshold;
-    set_real(&s->repetition_penalty, o->repetition_penalty);
-    set_real(&s->presence_penalty, o->presence_penalty);
-    set_real(&s->frequency_penalty, o->frequency_penalty);
-    set_real(&s->dry_multiplier, o->dry_multiplier);
-    set_real(&s->dry_base, o->dry_base);
-    set_int(&s->dry_allowed_length, o->dry_allowed_length);
-    set_int(&s->dry_range, o->dry_range);
     if (o->breakers.n) {
         s->dry_breakers = o->breakers.items;
         s->n_dry_breakers = o->breakers.n;

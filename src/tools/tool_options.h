@@ -6,6 +6,7 @@
 #ifndef HN_TOOL_OPTIONS_H
 #define HN_TOOL_OPTIONS_H
 
+#include "base/sampling_numbers.h"
 #include "tool_commands.h"
 #include "tool_output.h"
 #include "tool_values.h"
@@ -50,12 +51,16 @@ typedef struct tool_options {
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
         no_prefix_reuse, special_text, prompt_logprobs, prompt_only, machine, profile, requests, quick, quiet, list, force, no_smoke,
         no_loop_guard, no_history, json_object, verify_exact;
-    int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
-        state_memory, min_tokens, draft_depth, draft_rows, priority, pooling, repeat, depth, accept, dry_allowed_length, dry_range,
-        lossy_top_m, keep;
+    int n, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
+        state_memory, min_tokens, draft_depth, draft_rows, priority, pooling, repeat, depth, accept, lossy_top_m, keep;
     int64_t seed;
-    double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
-        repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
+#define HN_TYPE_REAL double
+#define HN_TYPE_ABOVE double
+#define HN_TYPE_INT int
+#define ROW(FIELD, NAME, FLAG, SERVED, KIND, ...) HN_TYPE_##KIND FIELD;
+    HN_SAMPLING_NUMBERS(ROW)
+#undef ROW
+    double lossy_lenience, until_width;
     double lossy_typical[2], deadline;
     const char *salt;
     bool pools; /* pooling was asked for, by its flag or a row; set by the command */

@@ -17,14 +17,10 @@ static const struct {
 } keys[] = {
     {"max_tokens", "-n", AT(max_tokens)},
     {"max_completion_tokens", "-n", AT(max_tokens)},
-    {"temperature", "--temperature", AT(sampling.temperature)},
-    {"top_p", "--top-p", AT(sampling.top_p)},
-    {"top_k", "--top-k", AT(sampling.top_k)},
-    {"min_p", "--min-p", AT(sampling.min_p)},
+#define ROW(FIELD, NAME, FLAG, ...) {#FIELD, FLAG, AT(sampling.FIELD)},
+    HN_SAMPLING_NUMBERS(ROW)
+#undef ROW
     {"seed", "--seed", AT(sampling.seed)},
-    {"repetition_penalty", "--repetition-penalty", AT(sampling.repetition_penalty)},
-    {"presence_penalty", "--presence-penalty", AT(sampling.presence_penalty)},
-    {"frequency_penalty", "--frequency-penalty", AT(sampling.frequency_penalty)},
     {"min_tokens", "--min-tokens", AT(min_tokens)},
     {"deadline", "--deadline", AT(deadline_s)},
     {"priority", "--priority", AT(priority)},
