@@ -20,7 +20,8 @@ const serve_name serve_sampling_names[] = {
 #define ROW(FIELD, NAME, FLAG, SERVED, ...) SAME(SERVED),
     HN_SAMPLING_NUMBERS(ROW)
 #undef ROW
-    SAME("dry_sequence_breakers"), SAME("logit_bias"), SAME("seed"), SAME("min_tokens"), SAME("ignore_eos"), SAME("stop_token_ids"), {NULL, NULL, false}};
+    SAME("dry_sequence_breakers"), SAME("logit_bias"), SAME("seed"), SAME("min_tokens"), SAME("ignore_eos"),
+    SAME("stop_token_ids"), {NULL, NULL, false}};
 #undef SAME
 
 void serve_translate(json_t *to, const json_t *from, const serve_name *names) {

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sampling_numbers_test.c - every number of sampling, wherever it may be given, by the one table of them (base/sampling_numbers.h): the
+ * library's check, the fields of requests, flags, keys of rows, settings of chats. Each takes its bounds, and refuses what is beyond them
+ * by the name that it has there. */
+#include "command.h"
+
+#include <limits.h>
+
+#include "base/sampling_numbers.h"
+#include "fixture.h"
+#include "sample/sampler.h"
+#include "server/serve_sampling.h"
+
+typedef struct row {
+    const char *field, *name, *flag, *served;
+    bool whole, above;
+    double least, most, served_least;
+    size_t at;
+} row;
+#define KIND_REAL false, false
+#define KIND_ABOVE false, true
+#define KIND_INT true, false
+#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, ...) \
+    {#FIELD, NAME, FLAG, SERVED, KIND_##KIND, LEAST, MOST, SERVED_LEAST, offsetof(hunch_sampling, FIELD)},
+static const row rows[] = {HN_SAMPLING_NUMBERS(ROW)};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static double value_of(const hunch_sampling *p, const row *r) {
+    const char *at = (const char *)p + r->at;
+    return r->whole ? *(const int *)(const void *)at : *(const double *)(const void *)at;
+}
+
+static void value_set(hunch_sampling *p, const row *r, double x) {
+    char *at = (char *)p + r->at;
+    if (r->whole)
+        *(int *)(void *)at = (int)x;
+    else
+        *(double *)(void *)at = x;
+}
+
+/* Beyond the bounds; false: no int is. */
+static bool beyond(const row *r, bool below, double *x) {
+    if (below) *x = r->above ? r->least : r->least - (r->whole ? 1 : 0.25);
+    else *x = r->most * (r->whole ? 1 : 2) + 1;
+    return *x <= INT_MAX;
+}
+
+static const char *shown(double x) {
+    static char text[4][40];
+    static int next;
+    char *to = text[next++ & 3];
+    snprintf(to, 40, "%.17g", x);
+    return to;
+}
+
+/* With what the others need so that this one has an effect. */
+static hunch_sampling usual(const row *r) {
+    hunch_sampling p = {.top_p = 1};
+    if (!strncmp(r->field, "dry_", 4)) p.dry_multiplier = 1;
+    if (!strncmp(r->field, "xtc_", 4)) p.xtc_threshold = 0.1;
+    return p;
+}
+
+static void test_library(void **state) {
+    (void)state;
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        hunch_error err;
+        double x;
+        for (int k = 0; k < 2; k++) {
+            hunch_sampling p = usual(r);
+            value_set(&p, r, k ? r->most : r->least);
+            if (!(r->above && k == 0)) assert_int_equal(hn_sampling_check(&p, 0, &err), HUNCH_OK);
+            if (!beyond(r, k == 0, &x) || (r->whole && x == 0)) continue; /* 0 of a number with another usual value is that */
+            value_set(&p, r, x);
+            if (hn_sampling_check(&p, 0, &err) != HUNCH_USAGE || !strstr(err.message, r->field)) fail_msg("%s=%g", r->field, x);
+        }
+    }
+}
+
+static void test_requests(void **state) {
+    (void)state;
+    hunch_model *m = open_model(STORIES, "best", 1, HUNCH_PRECISION_NATIVE);
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        row served = *r;
+        serve_error err;
+        double x;
+        served.least = r->served_least;
+        for (int k = 0; k < 2; k++) {
+            hunch_request q;
+            hunch_request_defaults(&q, m);
+            json_t *body = json_pack("{s:f,s:f,s:f}", "dry_multiplier", 1.0, "xtc_probability", 0.5, "xtc_threshold", 0.2);
+            const double edge = k ? r->most : r->above ? r->most / 2 : r->least;
+            json_object_set_new(body, r->served, r->whole ? json_integer((json_int_t)edge) : json_real(edge));
+            if (!serve_sampling_read(&q, m, body, &err)) fail_msg("%s: %s", r->served, err.message);
+            const bool off = edge == 0 && !strncmp(r->field, "xtc_th", 6); /* without it there is the usual one */
+            if (!off && edge != 0) assert_true(value_of(&q.sampling, r) == edge);
+            if (beyond(&served, k == 0, &x)) {
+                json_object_set_new(body, r->served, r->whole ? json_integer((json_int_t)x) : json_real(x));
+                assert_false(serve_sampling_read(&q, m, body, &err));
+                assert_string_equal(err.param, r->served);
+            }
+            json_decref(body);
+        }
+    }
+    hunch_model_close(&m);
+}
+
+static void test_commands(void **state) {
+    (void)state;
+    char sets[4000] = "";
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        char flag[100], text[200];
+        double x;
+        if (!beyond(r, true, &x)) continue;
+        snprintf(flag, sizeof flag, "%s=%s", r->flag, shown(x));
+        result ran = command("run", "-m", STORIES, "-p", "a", flag);
+        if (ran.code != HUNCH_USAGE || !strstr(ran.err, r->flag)) fail_msg("%s: %d, %s", flag, ran.code, ran.err);
+        result_free(&ran);
+        snprintf(text, sizeof text, "{\"prompt\": \"a\", \"%s\": %s}\n", r->field, shown(x));
+        ran = command("run", "-m", STORIES, "-f", text_write("row.jsonl", text), "--json-lines");
+        if (ran.code != HUNCH_USAGE || !strstr(ran.err, r->field)) fail_msg("%s: %d, %s", text, ran.code, ran.err);
+        result_free(&ran);
+        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "/set %s %s\n", r->name, shown(x));
+    }
+    result chat = command_input(sets, "chat", "-m", STORIES, "--raw");
+    for (int i = 0; i < ROWS; i++) {
+        char what[100];
+        double x;
+        if (!beyond(&rows[i], true, &x)) continue;
+        snprintf(what, sizeof what, "%s %s is not ", rows[i].name, shown(x));
+        if (!strstr(chat.err, what)) fail_msg("/set %s: %s", rows[i].name, chat.err);
+    }
+    result_free(&chat);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_library), cmocka_unit_test(test_requests), cmocka_unit_test(test_commands)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
