@@ -103,7 +103,9 @@ static double round_run(hn_controller *c, int texts) {
         int n = 0;
         for (int row = 0; (row = hn_tree_child(&tree[i], row, 1)) >= 0;) path[n++] = (int16_t)row;
         rows += tree[i].n_rows;
-        hn_controller_observe(c, i, &tree[i], path, n);
+        hn_round_drafts r;
+        hn_round_drafts_make(&r, &tree[i], path, n, false);
+        hn_controller_observe(c, i, &r);
     }
     hn_cost_pass(hn_controller_cost(c), &(hn_cost_work){.rows = rows, .reads = .05 * texts, .again = .05 * (rows - texts)}, pass_s(rows));
     return now() - begun - proposing;

@@ -80,7 +80,9 @@ static void passed(void *state, const sim_round *r, int rows, double seconds) {
         int16_t path[HN_TREE_ROWS];
         int n = 0;
         for (int row = 0; n < t->accepted; n++) path[n] = (int16_t)(row = hn_tree_child(&t->tree, row, t->answer->token[t->at + n + 1]));
-        hn_controller_observe(o->c, r->place[i], &t->tree, path, n);
+        hn_round_drafts drafts;
+        hn_round_drafts_make(&drafts, &t->tree, path, n, false);
+        hn_controller_observe(o->c, r->place[i], &drafts);
         w.reads += o->plan[i].reads;
         w.again += o->plan[i].reads * (t->tree.n_rows - 1);
     }

@@ -587,6 +587,7 @@ typedef struct hunch_draft_node {
     double estimate; /* of its acceptance, given its parent's */
     double logp;     /* log q, summed along its path */
     double confidence; /* in a chain of a head that predicts it (DSpark): how likely it is accepted, 0 to 1; else -1 */
+    int depth;       /* from 1 */
 } hunch_draft_node;
 typedef struct hunch_round_report {
     uint64_t round;      /* of the session, from 1 */

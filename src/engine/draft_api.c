@@ -6,35 +6,30 @@
 #include "engine/round.h"
 
 /* The probability of a token in the proposal: see hunch_draft_node.q. */
-static double proposal_probability(const hunch_engine *e, const hn_candidate *k) {
-    if (k->q) return hn_proposal_probability(k->q, k->token);
-    return e->drafter[k->drafter].needs.has_logits ? (double)k->p : 1;
+static double proposal_probability(const hunch_engine *e, const hn_round_draft *d) {
+    if (d->drawn) return d->q;
+    return e->drafter[d->drafter].needs.has_logits ? (double)d->p : 1;
 }
 
-/* Rank among its drafter's candidates at the same row. */
-static int rank_of(const hn_tree *t, int candidate) {
-    int rank = 0;
-    const hn_candidate *k = &t->candidate[candidate];
-    for (int c = t->first[k->row]; c != candidate; c = t->candidate[c].next) rank += t->candidate[c].drafter == k->drafter;
-    return rank;
-}
-
-int hn_tree_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node) {
-    for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates that share a row the first is kept */
-        const hn_candidate *k = &t->candidate[c];
-        node[k->child - 1] = (hunch_draft_node){.token = k->token, .parent = k->row - 1, .drafter = k->drafter, .rank = rank_of(t, c),
-                                                .q = proposal_probability(e, k), .estimate = (double)k->estimate};
+int hn_round_nodes(const hunch_engine *e, const hn_round_drafts *r, hunch_draft_node *node) {
+    for (int k = 0; k < r->n; k++) {
+        const hn_round_draft *d = &r->draft[k];
+        if (!d->first && d->made == d->child) continue; /* another's is shown */
+        node[d->made - 1] = (hunch_draft_node){.token = d->token, .parent = d->row - 1, .drafter = d->drafter, .rank = d->rank,
+                                                .q = proposal_probability(e, d), .estimate = (double)d->estimate, .depth = d->depth};
     }
-    for (int i = 0; i < t->n_rows - 1; i++)
+    for (int i = 0; i < r->n_rows - 1; i++)
         node[i].logp = log(node[i].q) + (node[i].parent < 0 ? 0 : node[node[i].parent].logp);
-    return t->n_rows - 1;
+    return r->n_rows - 1;
 }
 
-static hunch_status copy_tree(const hunch_engine *e, const hn_tree *t, hunch_draft_result *out, hunch_error *err) {
+static hunch_status copy_tree(hunch_session *s, hunch_draft_result *out, hunch_error *err) {
+    const hn_tree *t = &s->round.tree;
     out->node = hn_zalloc((size_t)t->n_rows, sizeof *out->node);
     if (!out->node) return hn_fail_memory(err, "draft", (size_t)t->n_rows * sizeof *out->node);
     out->root = t->token[0];
-    out->n = hn_tree_nodes(e, t, out->node);
+    hn_round_drafts_make(&s->round.drafts, t, NULL, -1, true);
+    out->n = hn_round_nodes(s->engine, &s->round.drafts, out->node);
     return HUNCH_OK;
 }
 
@@ -107,13 +102,13 @@ static hunch_status last_draft(hunch_session *s, int depth, viewer *v, hunch_dra
     for (int i = 0; i <= HUNCH_MAX_DEPTH; i++) confidence[i] = NAN;
     if (!hn_session_running(s)) {
         hn_tree_reset(&s->round.tree, s->text.token[s->text.n - 1], 1);
-        return copy_tree(e, &s->round.tree, out, err);
+        return copy_tree(s, out, err);
     }
     probe.chain = true;
     probe.confidence = confidence;
     if (v->on_logits || !out->is_tree) hn_draft_trees(e, &s, 1, NULL, &probe);
     if (out->is_tree) hn_draft_trees(e, &s, 1, NULL, &(hn_draft_probe){.depth = depth});
-    const hunch_status st = copy_tree(e, &s->round.tree, out, err);
+    const hunch_status st = copy_tree(s, out, err);
     for (int i = 0; !st && i < out->n; i++)
         out->node[i].confidence = out->is_tree || isnan(confidence[i]) ? -1 : (double)confidence[i];
     return st;

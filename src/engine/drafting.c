@@ -137,11 +137,17 @@ static void expect_rows(hunch_session *s) {
         if (r->tree.token[r->expected] != HN_TOKEN_LATER) hn_pass_expect(s->engine->runner, r->tree.token[r->expected]);
 }
 
+/* What the drafter's calls of this round took so far. */
+static double *calls_s(const drafting *g, int drafter) {
+    return &g->e->drafting.drafter[drafter].calls_s;
+}
+
 /* One level of every tree by one drafter. Sessions at their depth limit are left out, and those that it may not propose for. */
 static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
     hn_drafter *d = &g->e->drafter[drafter];
     hn_propose *p = g->e->list.propose;
     int *of = g->e->list.proposing, m = 0;
+    const double start = hn_now();
     if (level >= d->needs.max_depth) return 0;
     leave_out(g, d, level);
     for (int i = 0; i < g->n; i++)
@@ -156,6 +162,7 @@ static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
     if (m > 0) g->e->draw_turn = (g->e->draw_turn + left % m) % HN_MAX_TEXTS;
     const int added = n > 0 ? d->ops->propose(d, p, n, level) : 0;
     for (int i = 0; added > 0 && i < g->n; i++) expect_rows(g->s[i]);
+    *calls_s(g, drafter) += hn_now() - start;
     return added;
 }
 
@@ -213,11 +220,10 @@ static void tell_late(hunch_engine *e) {
 
 /* All levels of one drafter's round. */
 static void draft_at_once(drafting *g, int d) {
-    const double start = hn_now();
     int added = 1, all = 0;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
         all += added = propose_level(g, d, level, false);
-    took(g, d, 0, all, hn_now() - start);
+    took(g, d, 0, all, *calls_s(g, d));
 }
 
 /* A drafter's levels, while they are worth their time. */
@@ -226,9 +232,9 @@ static void draft_by_levels(drafting *g, int d, const hn_plan_seq *plan, bool by
     int added = 1;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
         if (!hn_controller_go_on(c, plan, g->n, d, level, by_history)) return;
-        const double start = hn_now();
+        const double before = *calls_s(g, d);
         added = propose_level(g, d, level, true);
-        took(g, d, level, added, hn_now() - start);
+        took(g, d, level, added, *calls_s(g, d) - before);
     }
 }
 
@@ -255,12 +261,14 @@ static void draft_controlled(drafting *g) {
     hn_controller_prune(e->controller, plan, g->n, by_history);
 }
 
-/* Seconds of the drafters' own passes so far. */
-static double draft_passes(const hunch_engine *e) {
-    double seconds = 0;
-    for (int d = 0; d < e->n_drafters; d++)
-        if (e->drafter[d].ops->pass_s) seconds += e->drafter[d].ops->pass_s(&e->drafter[d]);
-    return seconds;
+/* Begins or ends the times of a round: seconds of passes are those after it less those before. */
+static void note_passes(const drafting *g, bool end) {
+    hn_drafting_times *t = &g->e->drafting;
+    for (int d = 0; d < g->e->n_drafters; d++) {
+        const double so_far = g->e->drafter[d].ops->pass_s ? g->e->drafter[d].ops->pass_s(&g->e->drafter[d]) : 0;
+        t->drafter[d].pass_s = so_far - t->drafter[d].pass_s;
+        if (end) t->pass_s += t->drafter[d].pass_s;
+    }
 }
 
 /* Rows of the trees of n texts, roots included: those of one tree, or so many beside the roots if these take more than half of them. */
@@ -280,13 +288,16 @@ static void tree_start(hunch_session *s) {
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_cost_work *beside, const hn_draft_probe *probe) {
     drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe,
                   .out = e->list.out};
-    const double start = hn_now(), before = draft_passes(e);
+    const double start = hn_now();
+    e->drafting = (hn_drafting_times){.texts = n};
     g.ahead = e->model->target.backend->one_wait && !probe;
     for (int i = 0; i < n; i++) {
         tree_start(s[i]);
         g.ahead = g.ahead && hn_session_is_matched(s[i]);
     }
     if (e->n_drafters == 0) return; /* the pass follows at once */
+    for (int d = 0; d < e->n_drafters; d++) e->drafting.drafter[d].texts = texts_of(&g, d);
+    note_passes(&g, false);
     for (int i = 0; i < n; i++) {
         s[i]->round.expected = 0;
         expect_rows(s[i]);
@@ -297,11 +308,11 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_co
     else
         draft_everything(&g);
     hn_note_failures(e);
-    const double seconds = hn_now() - start, share = seconds / n, passes = (draft_passes(e) - before) / n;
-    e->stats.draft_s += seconds;
+    note_passes(&g, true);
+    e->drafting.all_s = hn_now() - start;
+    e->stats.draft_s += e->drafting.all_s;
+    const double share = e->drafting.all_s / n, passes = e->drafting.pass_s / n;
     for (int i = 0; i < n; i++) {
-        s[i]->round.draft_s = share;
-        s[i]->round.draft_pass_s = passes;
         s[i]->stats.draft_s += share;
         s[i]->stats.draft_pass_s += passes;
         s[i]->stats.decode_s += share;

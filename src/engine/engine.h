@@ -14,6 +14,7 @@
 #include "base/name_list.h"
 #include "cache/cache.h"
 #include "draft/drafter.h"
+#include "draft/round_drafts.h"
 #include "grammar/matcher.h"
 #include "model/kv_groups.h"
 #include "model/model.h"
@@ -111,6 +112,7 @@ struct hunch_engine {
     struct hn_oracle_kept *oracle_kept;
     hn_controller *controller;  /* NULL: everything that is drafted is verified, as far as it fits */
     hn_late_levels late[HN_MAX_MODELS]; /* of the last round: the controller is told of them before the next one */
+    hn_drafting_times drafting; /* of the newest round */
     int draw_turn;              /* the text that is the first to draw a row which equal parts leave over */
     struct hn_plan_item *cut;   /* [parallel * HN_TREE_ROWS] for the cut of trees by estimate; NULL: there are no drafters */
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
@@ -216,7 +218,7 @@ typedef struct hn_session_round {
     int first_committed, n_committed; /* of its rows */
     bool from_tree;                   /* else from a prompt */
     int16_t committed[HN_TREE_ROWS];  /* rows of the tree */
-    double draft_s, draft_pass_s;
+    hn_round_drafts drafts; /* of the newest round from a tree */
 } hn_session_round;
 
 /* What on_output has got. */
@@ -378,8 +380,8 @@ void hn_text_lists_close(hn_text_lists *l);
 /* ---- engine_stats.c ---- */
 
 hunch_status hn_stats_open(hunch_engine *e, hunch_error *err);
-void hn_stats_drafted(hunch_engine *e, const hn_tree *t);             /* a tree that was verified */
-void hn_stats_accepted(hunch_engine *e, int drafter, int depth); /* a candidate that was emitted */
+void hn_stats_drafted(hunch_session *s);                           /* the drafts of its round were verified */
+void hn_stats_accepted(hunch_session *s, int drafter, int depth); /* a candidate that was emitted */
 
 /* ---- shared_rows.c ---- */
 
@@ -439,7 +441,7 @@ void hn_note_failures(hunch_engine *e);
 /* ---- head_health.c ---- */
 
 /* Counts a round's first drafts of heads; one that is nearly never right drafts no more for the text. */
-void hn_watch_heads(hunch_session *s, const hn_verdict *v);
+void hn_watch_heads(hunch_session *s);
 
 /* ---- internal_rows.c ---- */
 
@@ -469,8 +471,8 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_co
 int hn_prompt_budget(const hunch_engine *e, int beside);
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
-/* A tree's candidates, except those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
-int hn_tree_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node);
+/* A round's drafts, except those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
+int hn_round_nodes(const hunch_engine *e, const hn_round_drafts *r, hunch_draft_node *node);
 /* The mean number of experts of a layer that the rows of the last pass used; 0: the model has none. */
 double hn_experts_used(const hunch_engine *e);
 /* n tokens as a chain of rows. */

@@ -10,17 +10,24 @@ hunch_status hn_stats_open(hunch_engine *e, hunch_error *err) {
     return e->drafter_stats ? HUNCH_OK : hn_fail_memory(err, "statistics of drafters", n * sizeof *e->drafter_stats);
 }
 
-void hn_stats_drafted(hunch_engine *e, const hn_tree *t) {
-    e->stats.drafts += t->n_candidates > 0;
-    e->stats.drafted += (uint64_t)t->n_candidates;
-    for (int k = 0; k < t->n_candidates; k++) {
-        hunch_drafter_stats *d = &e->drafter_stats[t->candidate[k].drafter];
+void hn_stats_drafted(hunch_session *s) {
+    const hn_round_drafts *r = &s->round.drafts;
+    hunch_engine *e = s->engine;
+    s->stats.drafted += (uint64_t)r->n;
+    s->stats.depth_drafted += (uint64_t)r->depth;
+    e->stats.drafts += r->n > 0;
+    e->stats.drafted += (uint64_t)r->n;
+    for (int k = 0; k < r->n; k++) {
+        hunch_drafter_stats *d = &e->drafter_stats[r->draft[k].drafter];
         d->drafted++;
-        d->drafted_per_position[t->depth[t->candidate[k].child] - 1]++;
+        d->drafted_per_position[r->draft[k].depth - 1]++;
     }
 }
 
-void hn_stats_accepted(hunch_engine *e, int drafter, int depth) {
+void hn_stats_accepted(hunch_session *s, int drafter, int depth) {
+    hunch_engine *e = s->engine;
+    s->stats.accepted++;
+    s->stats.accepted_per_position[depth - 1]++;
     e->stats.accepted++;
     e->stats.accepted_per_position[depth - 1]++;
     e->drafter_stats[drafter].accepted++;

@@ -7,13 +7,6 @@
 enum { ENOUGH = 64, MANY = 256, PIECE = 16 };
 static const double LEAST = 0.02, MOST = 0.995;
 
-/* Whether the drafter has a candidate at the root for this row; row -1: any candidate. */
-static bool drafted_first(const hn_tree *t, int drafter, int row) {
-    for (int c = t->first[0]; c >= 0; c = t->candidate[c].next)
-        if (t->candidate[c].drafter == drafter && (row < 0 || t->candidate[c].child == row)) return true;
-    return false;
-}
-
 static void put_aside(hunch_session *s, int drafter, const hn_head_health *h) {
     hunch_engine *e = s->engine;
     const char *name = e->drafter[drafter].name;
@@ -37,14 +30,14 @@ static void note_too_good(hunch_session *s, int drafter, const hn_head_health *h
             s->engine->drafter[drafter].name, h->right, h->drafted);
 }
 
-void hn_watch_heads(hunch_session *s, const hn_verdict *v) {
+void hn_watch_heads(hunch_session *s) {
     const hunch_engine *e = s->engine;
-    const hn_tree *t = &s->round.tree;
     for (int d = 0; d < e->n_drafters; d++) {
+        const hn_round_drafter *r = &s->round.drafts.drafter[d];
         hn_head_health *h = &s->health[d];
-        if (!e->drafter[d].ops->feed || e->drafter[d].needs.oracle || !drafted_first(t, d, -1)) continue;
+        if (!e->drafter[d].ops->feed || e->drafter[d].needs.oracle || r->drafted_first == 0) continue;
         h->drafted++;
-        h->right += v->n_accepted > 0 && drafted_first(t, d, v->path[0]);
+        h->right += (int)(r->accepted_at & 1);
         if (h->drafted >= ENOUGH && h->right < LEAST * h->drafted) put_aside(s, d, h);
         if (h->drafted == MANY && h->right > MOST * h->drafted) note_too_good(s, d, h);
     }

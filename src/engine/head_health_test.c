@@ -43,14 +43,13 @@ static void text_begin(text *t) {
 /* Rounds in which both propose, and one in `every` is right; 0: none. */
 static void rounds(text *t, int n, int every) {
     for (int i = 0; i < n; i++) {
-        hn_verdict v = {0};
         hn_tree *tree = &t->session.round.tree;
         hn_tree_reset(tree, 1, HN_TREE_ROWS);
         const int row = hn_tree_add(tree, 0, 2, 0, 0.5f);
         assert_true(row > 0 && hn_tree_add(tree, 0, 3, 1, 0.5f) > 0);
-        v.n_accepted = every > 0 && i % every == 0;
-        v.path[0] = (int16_t)row;
-        hn_watch_heads(&t->session, &v);
+        const int16_t path[] = {(int16_t)row};
+        hn_round_drafts_make(&t->session.round.drafts, tree, path, every > 0 && i % every == 0, false);
+        hn_watch_heads(&t->session);
     }
 }
 

@@ -148,11 +148,7 @@ static hunch_status emit_verdict(hunch_session *s, int *kept, hunch_error *err) 
         hunch_status st = hn_session_emit(s, token, own ? -1 : v->drafter_of[i], logits_of(s, row), &ended, err);
         if (st) return st;
         ++*kept;
-        if (!own) {
-            s->stats.accepted++;
-            s->stats.accepted_per_position[s->round.tree.depth[v->path[i]] - 1]++;
-            hn_stats_accepted(s->engine, v->drafter_of[i], s->round.tree.depth[v->path[i]]);
-        }
+        if (!own) hn_stats_accepted(s, v->drafter_of[i], i + 1);
     }
     return HUNCH_OK;
 }
@@ -245,7 +241,9 @@ static void verify(hunch_engine *e, const hn_batch *b) {
     const double wall = hn_now() - start;
     for (int i = 0; i < b->n_sessions; i++) {
         hunch_session *s = b->session[i];
-        if (s->round.decides && !prefilling(s) && sum > 0) s->stats.verify_s += wall * s->round.verification.seconds / sum;
+        if (!s->round.decides || prefilling(s)) continue;
+        s->round.drafts.verify_s = sum > 0 ? wall * s->round.verification.seconds / sum : 0;
+        s->stats.verify_s += s->round.drafts.verify_s;
     }
 }
 
@@ -258,21 +256,22 @@ static hunch_status verdict_status(const hunch_session *s, hunch_error *err) {
     return j->status;
 }
 
-static void report_round(const hunch_session *s, int context, int accepted, double pass_s) {
+static void report_round(const hunch_session *s) {
+    const hn_round_drafts *d = &s->round.drafts;
     hunch_draft_node node[HN_TREE_ROWS];
     int path[HN_TREE_ROWS];
     if (!s->request.on_round) return;
-    for (int i = 0; i < accepted; i++) path[i] = s->round.verdict.path[i] - 1;
-    (void)hn_tree_nodes(s->engine, &s->round.tree, node);
+    for (int i = 0; i < d->n_emitted; i++) path[i] = s->round.verdict.path[i] - 1;
+    (void)hn_round_nodes(s->engine, d, node);
     hunch_round_report r = {.round = s->stats.rounds,
-                            .context = context,
+                            .context = d->context,
                             .controlled = s->engine->controller != NULL,
                             .chosen = -1,
-                            .rows = s->round.tree.n_rows,
-                            .accepted = accepted,
-                            .draft_s = s->round.draft_s,
-                            .draft_pass_s = s->round.draft_pass_s,
-                            .pass_s = pass_s,
+                            .rows = d->n_rows,
+                            .accepted = d->n_emitted,
+                            .draft_s = d->draft_s,
+                            .draft_pass_s = d->draft_pass_s,
+                            .pass_s = d->pass_s,
                             .root = s->round.tree.token[0],
                             .node = node,
                             .path = path};
@@ -298,19 +297,37 @@ static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
                              e->most.best};
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
-    if (e->controller) hn_controller_observe(e->controller, s->id, &s->round.tree, v->path, v->n_accepted);
-    if (!s->request.one_token && !e->judges) hn_watch_heads(s, v);
+    if (e->controller) hn_controller_observe(e->controller, s->id, &s->round.drafts);
+    if (!s->request.one_token && !e->judges) hn_watch_heads(s);
+}
+
+/* The first token that was decided, as if nothing had been drafted. */
+static void first_alone(hunch_session *s) {
+    hn_verdict *v = &s->round.verdict;
+    if (v->n_accepted == 0) return;
+    v->next = s->round.tree.token[v->path[0]];
+    v->next_row = 0;
+    v->n_accepted = 0;
+}
+
+/* The record of its drafts, but for what is not known before it is emitted. */
+static void record_drafts(hunch_session *s) {
+    hn_session_round *r = &s->round;
+    hn_round_drafts_make(&r->drafts, &r->tree, r->verdict.path, r->verdict.n_accepted, s->request.on_round != NULL);
+    hn_round_drafts_times(&r->drafts, &s->engine->drafting);
+    r->drafts.context = r->first_committed;
 }
 
 hunch_status hn_tree_take(hunch_session *s, hunch_error *err) {
     hn_session_round *r = &s->round;
     int kept;
+    record_drafts(s);
+    if (s->request.one_token) first_alone(s);
     s->stats.rounds++;
-    s->stats.drafted += (uint64_t)r->tree.n_candidates;
-    s->stats.depth_drafted += (uint64_t)hn_tree_depth(&r->tree);
-    hn_stats_drafted(s->engine, &r->tree);
+    hn_stats_drafted(s);
     hunch_status st = emit_verdict(s, &kept, err);
     if (st) return st;
+    r->drafts.n_emitted = hn_least(kept, r->verdict.n_accepted);
     r->committed[0] = 0;
     memcpy(r->committed + 1, r->verdict.path, (size_t)(kept - 1) * sizeof *r->committed);
     r->n_committed = kept;
@@ -323,20 +340,9 @@ int32_t hn_tree_best(const hunch_session *s, int row) {
     return hn_pass_argmax(s->engine->runner, s->round.root_row + row);
 }
 
-/* The first token that was decided, as if nothing had been drafted. */
-static void first_alone(hunch_session *s) {
-    hn_verdict *v = &s->round.verdict;
-    if (v->n_accepted == 0) return;
-    v->next = s->round.tree.token[v->path[0]];
-    v->next_row = 0;
-    v->n_accepted = 0;
-}
-
 static hunch_status read_tree(hunch_session *s, hunch_error *err) {
     const hunch_status st = verdict_status(s, err);
-    if (st) return st;
-    if (s->request.one_token) first_alone(s);
-    return hn_tree_take(s, err);
+    return st ? st : hn_tree_take(s, err);
 }
 
 static hunch_status read_prompt(hunch_session *s, hunch_error *err) {
@@ -365,17 +371,20 @@ static void read_pass(hunch_session *s) {
         s->stats.error = why;
         hn_session_finish(s, stuck ? HUNCH_FINISH_GRAMMAR : HUNCH_FINISH_FAILED);
     }
-    if (!prompt) s->stats.verify_s += hn_now() - start;
+    if (prompt) return;
+    const double seconds = hn_now() - start;
+    s->round.drafts.verify_s += seconds;
+    s->stats.verify_s += seconds;
 }
 
 /* Reports to drafters, controller and index. */
 static void report_session(hunch_session *s, double pass_s) {
-    const hn_session_round *r = &s->round;
-    const int n = r->verdict.n_accepted, accepted = r->n_committed < n ? r->n_committed : n;
+    hn_session_round *r = &s->round;
     if (without_verdict(s)) return;
+    r->drafts.pass_s = pass_s;
     if (r->from_tree) notify_drafters(s, &r->verdict, r->n_committed);
     hn_session_publish(s);
-    if (r->from_tree) report_round(s, r->first_committed, accepted, pass_s);
+    if (r->from_tree) report_round(s);
 }
 
 /* Sessions that ended are released, after their drafters' pending rows were computed in one batch. */

@@ -12,12 +12,11 @@
 
 /* Levels of a chain, or of the deepest path; and how many rows a cut at each depth leaves. */
 static int count_rows(const hunch_round_report *r, int rows_of_depth[HUNCH_MAX_DEPTH + 1]) {
-    int depth[HN_TREE_ROWS], deepest = 0;
+    int deepest = 0;
     memset(rows_of_depth, 0, (HUNCH_MAX_DEPTH + 1) * sizeof *rows_of_depth);
     for (int i = 0; i + 1 < r->rows; i++) {
-        depth[i] = r->node[i].parent < 0 ? 1 : depth[r->node[i].parent] + 1;
-        rows_of_depth[depth[i]]++;
-        deepest = hn_most(deepest, depth[i]);
+        rows_of_depth[r->node[i].depth]++;
+        deepest = hn_most(deepest, r->node[i].depth);
     }
     return deepest;
 }

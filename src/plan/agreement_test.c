@@ -81,7 +81,9 @@ static void test_reach(void **state) {
         hn_tree_reset(&t, 9, HN_TREE_ROWS);
         hn_tree_add(&t, 0, 1, 0, 0.5f);
         hn_tree_add(&t, 0, both ? 1 : 3, 1, 0.5f);
-        hn_controller_observe(c, 0, &t, &row, right);
+        hn_round_drafts r;
+        hn_round_drafts_make(&r, &t, &row, right, false);
+        hn_controller_observe(c, 0, &r);
     }
     round_make(&t);
     hn_plan_rates(c, &s, 1, false);

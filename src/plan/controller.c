@@ -104,27 +104,34 @@ hn_cost *hn_controller_cost(hn_controller *c) {
 
 /* ---- learning ---- */
 
-static void learn(hn_controller *c, hn_plan_text *x, const hn_candidate *k, int depth, bool accepted) {
-    hn_acceptance_learn(&c->all, &x->own, k->drafter, depth, (double)k->estimate, accepted);
-}
-
-/* The row was reached, and `next` is its accepted child, -1: none. Of each child that two drafters propose it is learned what their
- * agreement tells; before the rates of the two are. */
-static void agreement_learn(hn_controller *c, const hn_plan_text *x, const hn_tree *t, int row, int next) {
+/* n drafts of a row that was reached. Of each child that two drafters propose it is learned what their agreement tells; before the rates
+ * of the two are. */
+static void agreement_learn(hn_controller *c, const hn_plan_text *x, const hn_round_draft *draft, int n) {
     hn_agreed by[HN_TREE_ROWS];
     const bool others = hn_plan_several_called(c);
-    for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) by[t->candidate[k].child] = HN_AGREED_NONE;
-    for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
-        const hn_candidate *a = &t->candidate[k];
-        if (a->q) continue;
-        const double rate = hn_acceptance_rate(&c->all, &x->own, a->drafter, t->depth[row] + 1, (double)a->estimate);
+    for (int k = 0; k < n; k++) by[draft[k].child] = HN_AGREED_NONE;
+    for (int k = 0; k < n; k++) {
+        const hn_round_draft *a = &draft[k];
+        if (a->drawn) continue;
+        const double rate = hn_acceptance_rate(&c->all, &x->own, a->drafter, a->depth, (double)a->estimate);
         hn_agreed_add(&by[a->child], a->drafter, rate);
     }
-    for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
-        const int child = t->candidate[k].child;
-        if (by[child].drafter != t->candidate[k].drafter || (by[child].other < 0 && !others)) continue;
-        hn_agreement_learn(&c->agreement, &by[child], child == next);
-        by[child] = HN_AGREED_NONE; /* once */
+    for (int k = 0; k < n; k++) {
+        hn_agreed *of = &by[draft[k].child];
+        if (of->drafter != draft[k].drafter || (of->other < 0 && !others)) continue;
+        hn_agreement_learn(&c->agreement, of, draft[k].outcome == HN_ACCEPTED);
+        *of = HN_AGREED_NONE; /* once */
+    }
+}
+
+static void rates_learn(hn_controller *c, hn_plan_text *x, const hn_round_drafts *r) {
+    for (int i = 0, end; i < r->n_reached; i = end) {
+        for (end = i + 1; end < r->n_reached && r->draft[end].row == r->draft[i].row; end++) {}
+        agreement_learn(c, x, r->draft + i, end - i);
+        for (int k = i; k < end; k++) {
+            const hn_round_draft *d = &r->draft[k];
+            hn_acceptance_learn(&c->all, &x->own, d->drafter, d->depth, (double)d->estimate, d->outcome == HN_ACCEPTED);
+        }
     }
 }
 
@@ -134,16 +141,17 @@ static void shadow_learn(hn_controller *c, hn_plan_text *x, int row, int32_t tok
     const hn_tree *t = &x->shadow.tree;
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next)
         if (!x->shadow.kept[t->candidate[k].child] && t->candidate[k].token != HN_TOKEN_LATER)
-            learn(c, x, &t->candidate[k], t->depth[row] + 1, t->candidate[k].token == token);
+            hn_acceptance_learn(&c->all, &x->own, t->candidate[k].drafter, t->depth[row] + 1, (double)t->candidate[k].estimate,
+                                t->candidate[k].token == token);
 }
 
 /* Follows the accepted path through the tree as it was before the cut. */
-static void shadow_follow(hn_controller *c, hn_plan_text *x, const hn_tree *t, const int16_t *path, int n_accepted) {
+static void shadow_follow(hn_controller *c, hn_plan_text *x, const hn_round_drafts *r) {
     hn_plan_shadow *w = &x->shadow;
-    for (int i = 0; i < n_accepted && w->row >= 0; i++) {
-        const int32_t token = t->token[path[i]];
-        shadow_learn(c, x, w->row, token);
-        w->row = hn_tree_child(&w->tree, w->row, token);
+    for (int k = 0; k < r->n_reached && w->row >= 0; k++) {
+        if (r->draft[k].outcome != HN_ACCEPTED || !r->draft[k].first) continue;
+        shadow_learn(c, x, w->row, r->draft[k].token);
+        w->row = hn_tree_child(&w->tree, w->row, r->draft[k].token);
     }
 }
 
@@ -184,51 +192,36 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn
     c->round++;
 }
 
-/* Rows of the path from its start that the drafter had proposed too. */
-static int accepted_of(const hn_tree *t, int drafter, const int16_t *path, int n_accepted) {
-    for (int i = 0; i < n_accepted; i++) {
-        int k = t->first[i == 0 ? 0 : path[i - 1]];
-        while (k >= 0 && !(t->candidate[k].drafter == drafter && t->candidate[k].child == path[i]))
-            k = t->candidate[k].next;
-        if (k < 0) return i;
-    }
-    return n_accepted;
-}
-
 /* A trial is charged for what it loses, not for its time: rows that it alone proposed count. */
-static void trial_learn(hn_controller *c, const hn_tree *t, int drafter, const int16_t *path, int n_accepted) {
-    bool own[HN_TREE_ROWS] = {false}, other[HN_TREE_ROWS] = {false};
+static void trial_learn(hn_controller *c, const hn_round_drafts *r, int drafter) {
     int rows = 0, accepted = 0;
-    for (int k = 0; k < t->n_candidates; k++)
-        (t->candidate[k].drafter == drafter ? own : other)[t->candidate[k].child] = true;
-    for (int r = 1; r < t->n_rows; r++) rows += own[r] && !other[r];
-    for (int i = 0; i < n_accepted; i++) accepted += own[path[i]] && !other[path[i]];
+    for (int k = 0; k < r->n; k++) {
+        const hn_round_draft *d = &r->draft[k];
+        if (d->drafter != drafter || !d->alone || !d->first) continue;
+        rows++;
+        accepted += d->outcome == HN_ACCEPTED;
+    }
     hn_plan_trial_saved(c, drafter, rows, accepted);
 }
 
-static void yields_learn(hn_controller *c, hn_plan_text *x, const hn_tree *t, const int16_t *path, int n_accepted) {
+static void yields_learn(hn_controller *c, hn_plan_text *x, const hn_round_drafts *r) {
     for (int d = 0; d < c->n_drafters; d++) {
         if (!x->called[d]) continue;
-        x->result[d].got = accepted_of(t, d, path, n_accepted);
-        if (c->drafter[d].why == HN_CALLED_TRIED) trial_learn(c, t, d, path, n_accepted);
+        x->result[d].got = hn_round_followed(&r->drafter[d]);
+        if (c->drafter[d].why == HN_CALLED_TRIED) trial_learn(c, r, d);
         hn_yield_learn(&c->yield, &x->yield, d, &x->result[d]);
         x->called[d] = false;
     }
 }
 
-void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const int16_t *path, int n_accepted) {
+void hn_controller_observe(hn_controller *c, int seq, const hn_round_drafts *r) {
     assert(seq >= 0 && seq < c->max_seqs);
     hn_plan_text *x = &c->text[seq];
-    for (int i = 0; i <= n_accepted; i++) {
-        const int row = i == 0 ? 0 : path[i - 1], next = i < n_accepted ? path[i] : HN_PLAN_NONE;
-        agreement_learn(c, x, t, row, next);
-        for (int k = t->first[row]; k >= 0; k = t->candidate[k].next)
-            learn(c, x, &t->candidate[k], t->depth[row] + 1, t->candidate[k].child == next);
-    }
-    shadow_follow(c, x, t, path, n_accepted);
+    rates_learn(c, x, r);
+    shadow_follow(c, x, r);
     x->shadow.root_used = false;
     hn_yield_pass(&x->yield, c->n_drafters);
-    yields_learn(c, x, t, path, n_accepted);
+    yields_learn(c, x, r);
     hn_acceptance_round(&x->own, c->n_drafters);
 }
 

@@ -20,7 +20,7 @@
 #ifndef HN_CONTROLLER_H
 #define HN_CONTROLLER_H
 #include "draft/drafter.h"
-#include "draft/tree.h"
+#include "draft/round_drafts.h"
 #include "plan/acceptance.h"
 #include "plan/cost.h"
 
@@ -72,7 +72,6 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
  * round. *chosen is the index of the choice, *reason why another may have better numbers. Returns 0 as long as no pass was timed. */
 int hn_controller_considered(const hn_controller *c, int i, const hunch_choice **list, int *chosen, hunch_reason *reason);
 
-/* What was verified and accepted: n_accepted rows of the path after the root. A candidate whose row was not reached is not
- * counted (censoring). */
-void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const int16_t *path, int n_accepted);
+/* What was verified and accepted. Drafts that were not reached are not counted (censoring). */
+void hn_controller_observe(hn_controller *c, int seq, const hn_round_drafts *r);
 #endif

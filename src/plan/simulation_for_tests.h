@@ -235,7 +235,9 @@ HELPER void verify(world *w) {
         w->drafted += w->tree[i].n_rows - 1;
         const bool even_chain = w->n_drafters == 1 && !w->d[0].knows && w->d[0].width <= 1;
         w->tokens += even_chain ? expected(&w->d[0], i, hn_tree_depth(&w->tree[i])) : n + 1;
-        hn_controller_observe(w->c, i, &w->tree[i], path, n);
+        hn_round_drafts r;
+        hn_round_drafts_make(&r, &w->tree[i], path, n, false);
+        hn_controller_observe(w->c, i, &r);
         w->position[i] += n + 1;
         for (int d = 0; d < w->n_drafters; d++) w->unread[d] += w->d[d].read > 0 ? n + 1 : 0;
     }

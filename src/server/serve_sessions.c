@@ -107,11 +107,7 @@ static bool on_output(void *user, const hunch_output *out) {
 
 static int drafted_depth(const hunch_round_report *report) {
     int deepest = 0;
-    for (int i = 0; i < report->rows - 1; i++) {
-        int depth = 0;
-        for (int at = i; at >= 0; at = report->node[at].parent) depth++;
-        deepest = depth > deepest ? depth : deepest;
-    }
+    for (int i = 0; i < report->rows - 1; i++) deepest = report->node[i].depth > deepest ? report->node[i].depth : deepest;
     return deepest;
 }
 

@@ -124,13 +124,6 @@ static int result_print(const draft_state *l) {
     return tool_done(HUNCH_OK);
 }
 
-static int depth_of(const hunch_draft_result *r, int node) {
-    int depth = 0;
-    for (; node >= 0; node = r->node[node].parent)
-        depth++;
-    return depth;
-}
-
 /* ---- the model's own text ------------------------------------------------------------------------------------ */
 
 /* The path of the tree that is the model's own text: tokens[0] is the root. */
@@ -156,8 +149,8 @@ static int model_follow(draft_state *l, const hunch_sampling *sampling) {
     hunch_session_state st = {.finish = HUNCH_RUNNING};
     int deepest = 0, code = 0;
     for (int i = 0; i < l->result.n; i++)
-        if (depth_of(&l->result, i) > deepest)
-            deepest = depth_of(&l->result, i);
+        if (l->result.node[i].depth > deepest)
+            deepest = l->result.node[i].depth;
     if (deepest == 0 || l->o.accept != TOOL_UNSET)
         return 0;
     hunch_request_defaults(&request, l->model);

@@ -21,14 +21,12 @@ int tool_record_begin(tool_options *o) {
 /* The drafts of a position: [depth, parent, token, estimate, right], parents first; right: the plain text goes on with its path. */
 static json_t *drafts_json(const hunch_round_report *r, const tool_answer *plain, size_t position) {
     json_t *list = json_array();
-    int depth[HUNCH_MAX_ROWS];
     bool right[HUNCH_MAX_ROWS];
     for (int i = 0; i < r->rows - 1; i++) {
         const hunch_draft_node *x = &r->node[i];
-        depth[i] = x->parent < 0 ? 1 : depth[x->parent] + 1;
-        const size_t at = position + (size_t)depth[i];
+        const size_t at = position + (size_t)x->depth;
         right[i] = at < plain->n && (x->parent < 0 || right[x->parent]) && plain->tokens[at] == x->token;
-        json_array_append_new(list, json_pack("[i,i,i,f,b]", depth[i], x->parent, (int)x->token, x->estimate, (int)right[i]));
+        json_array_append_new(list, json_pack("[i,i,i,f,b]", x->depth, x->parent, (int)x->token, x->estimate, (int)right[i]));
     }
     return list;
 }

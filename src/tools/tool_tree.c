@@ -18,7 +18,6 @@ typedef struct drawing {
     bool color;
     int columns;     /* up to the end of the widest token */
     bool has_child[HUNCH_MAX_DEPTH + 1], shares[HUNCH_MAX_DEPTH + 1]; /* shares a line */
-    int depth[HUNCH_MAX_DEPTH + 1];
 } drawing;
 
 /* The piece of a token as quoted text, or its id without a tokenizer. To be freed. */
@@ -106,7 +105,7 @@ static void drafter_print(const drawing *p, int drafter) {
 
 /* Siblings that share a line, wrapped at WIDTH below its beginning. */
 static void together_print(const drawing *p, int node, int n) {
-    const int parent = p->t->node[node].parent, begin = INDENT * p->depth[node];
+    const int parent = p->t->node[node].parent, begin = INDENT * p->t->node[node].depth;
     int at = begin, drafter = p->t->node[node].drafter;
     bool last = true;
     for (int k = 0, i = node; k < n; k++, i = next_child(p->t, parent, i))
@@ -142,7 +141,7 @@ static void node_print(const drawing *p, int node) {
     rails_print(p, n->parent);
     fputs(is_last(t, node) ? "└─ " : "├─ ", p->out);
     fputs(tool_color(p->color, n->drafter), p->out);
-    piece_print(p, n->token, p->columns - INDENT * p->depth[node]);
+    piece_print(p, n->token, p->columns - INDENT * n->depth);
     fprintf(p->out, "%s  %3.0f %%", tool_style(p->color, '0'), 100 * n->estimate);
     drafter_print(p, n->drafter);
     if (t->right && t->right[node])
@@ -169,12 +168,11 @@ static void columns_find(drawing *p) {
     p->columns = piece_columns(p->t, p->t->root);
     for (int i = 0; i < p->t->n; i++) {
         const int parent = p->t->node[i].parent;
-        p->depth[i] = parent < 0 ? 1 : p->depth[parent] + 1;
         if (parent >= 0)
             p->has_child[parent] = true;
     }
     for (int i = 0; i < p->t->n; i++) {
-        const int columns = piece_columns(p->t, p->t->node[i].token) + INDENT * p->depth[i];
+        const int columns = piece_columns(p->t, p->t->node[i].token) + INDENT * p->t->node[i].depth;
         const int n = p->shares[i] ? 1 : together(p, i);
         for (int m = 0, k = i; n > 1 && m < n; m++, k = next_child(p->t, p->t->node[i].parent, k))
             p->shares[k] = true;
