@@ -665,6 +665,8 @@ static void test_numbers(void **state) {
     assert_int_equal(by_drafter, drafted);
     for (int k = 0; k < 4; k++) assert_int_equal(n.accepted_per_position[k], at[k]);
     assert_true(n.drafter[2].pass_s > 0 && n.drafter[0].pass_s == 0);
+    assert_true(n.drafter[0].draft_s > 0 && n.drafter[2].draft_s > 0);
+    assert_true(n.drafter[0].draft_s + n.drafter[1].draft_s + n.drafter[2].draft_s <= 1.0001 * n.draft_s);
     assert_true(n.pass_s > 0 && n.draft_s > 0 && n.verify_s > 0 && n.pass_s + n.draft_s + n.verify_s <= n.round_s);
     hunch_engine_close(&e);
 }

@@ -405,8 +405,8 @@ const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
 /* About what a text of this many tokens takes of the drafter's own memory (stores, tables, features), besides its rows in the cache; of an
  * engine without drafters, or without one of this index, 0. */
 uint64_t hunch_engine_drafter_bytes(const hunch_engine *e, int index, int tokens);
-/* Notes for the user, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head whose drafts are
- * never right, a head beside the model that `auto` does not use, why texts lost a drafter. Owned by the engine. */
+/* Notes for the user, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head or draft model whose
+ * drafts are never right, a head beside the model that `auto` does not use, why texts lost a drafter. Owned by the engine. */
 const char *hunch_engine_note(const hunch_engine *e, int index);
 /* Drafters that `auto` did not open, and why: a line each, index 0, 1, ...; NULL: no more. Owned by the engine. */
 const char *hunch_engine_left_out(const hunch_engine *e, int index);
@@ -670,6 +670,7 @@ typedef struct hunch_drafter_stats {
     uint64_t drafted, accepted; /* candidates that were verified; tokens that were emitted from them */
     uint64_t drafted_per_position[HUNCH_MAX_DEPTH], accepted_per_position[HUNCH_MAX_DEPTH];
     double pass_s; /* passes of a draft model or head; 0 for others */
+    double draft_s; /* its part of drafting the trees that were verified */
 } hunch_drafter_stats;
 
 /* What an engine is doing, and counters since it was opened, which only grow: of all its sessions, those that are closed too. */

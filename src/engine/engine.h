@@ -228,7 +228,7 @@ typedef struct hn_session_stream {
     size_t tokens, text;
 } hn_session_stream;
 
-/* First drafts of a head in this text: rounds that had one, and in which it was right. */
+/* First drafts of a head or draft model in this text: rounds that had one, and in which it was right. */
 typedef struct hn_head_health {
     int drafted, right;
 } hn_head_health;
@@ -440,7 +440,7 @@ void hn_note_failures(hunch_engine *e);
 
 /* ---- head_health.c ---- */
 
-/* Counts a round's first drafts of heads; one that is nearly never right drafts no more for the text. */
+/* Counts a round's first drafts of heads and draft models; one that is nearly never right drafts no more for the text. */
 void hn_watch_heads(hunch_session *s);
 
 /* ---- internal_rows.c ---- */

@@ -17,6 +17,7 @@ void hn_stats_drafted(hunch_session *s) {
     s->stats.depth_drafted += (uint64_t)r->depth;
     e->stats.drafts += r->n > 0;
     e->stats.drafted += (uint64_t)r->n;
+    for (int d = 0; d < e->n_drafters; d++) e->drafter_stats[d].draft_s += r->drafter[d].share_s;
     for (int k = 0; k < r->n; k++) {
         hunch_drafter_stats *d = &e->drafter_stats[r->draft[k].drafter];
         d->drafted++;

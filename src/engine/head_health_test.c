@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_health_test.c - heads that are nearly never right, or always, by what rounds showed of them. */
+/* head_health_test.c - heads and draft models that are nearly never right, or always, by what rounds showed of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,12 +15,16 @@ enum { TOKENS = 600 };
 static void feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f) {
     (void)d, (void)rows, (void)n, (void)f;
 }
-static const hn_drafter_ops of_head = {.feed = feed}, of_text;
-static char name_head[] = "eagle3:head", name_text[] = "ngram";
+static double pass_s(const hn_drafter *d) {
+    (void)d;
+    return 0;
+}
+static const hn_drafter_ops of_head = {.feed = feed, .pass_s = pass_s}, of_model = {.pass_s = pass_s}, of_text;
+static char name_head[] = "eagle3:head", name_model[] = "model:small", name_text[] = "ngram";
 
 typedef struct text {
     hunch_model model;
-    hn_drafter drafter[2]; /* a head and another */
+    hn_drafter drafter[2]; /* a head or a draft model, and another */
     hunch_engine engine;
     hunch_session session;
     int32_t token[TOKENS];
@@ -74,6 +78,27 @@ static void test_wrong(void **state) {
     text_end(&t);
 }
 
+/* A draft model too; of that a head's check knows nothing, and it may be as good as the model itself. */
+static void test_draft_model(void **state) {
+    static text t, good;
+    (void)state;
+    text_begin(&t);
+    t.drafter[0] = (hn_drafter){.ops = &of_model, .name = name_model};
+    rounds(&t, 63, 0);
+    assert_true(t.session.request.drafters == HUNCH_ALL_DRAFTERS && !hunch_engine_note(&t.engine, 0));
+    rounds(&t, 1, 0);
+    assert_true(t.session.request.drafters == (HUNCH_ALL_DRAFTERS & ~1u));
+    assert_non_null(strstr(hunch_engine_note(&t.engine, 0), "model:small drafts no more for a text: 0 of its first 64"));
+    assert_null(strstr(hunch_engine_note(&t.engine, 0), "hunch check"));
+    text_end(&t);
+    text_begin(&good);
+    good.drafter[0] = t.drafter[0];
+    for (int i = 0; i < TOKENS; i++) good.token[i] = i;
+    rounds(&good, 300, 1);
+    assert_true(good.session.request.drafters == HUNCH_ALL_DRAFTERS && !hunch_engine_note(&good.engine, 0));
+    text_end(&good);
+}
+
 /* One in 40 is .025: enough. */
 static void test_seldom_right(void **state) {
     static text t;
@@ -106,7 +131,7 @@ static void test_always_right(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong), cmocka_unit_test(test_seldom_right),
-                                       cmocka_unit_test(test_always_right)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong), cmocka_unit_test(test_draft_model),
+                                       cmocka_unit_test(test_seldom_right), cmocka_unit_test(test_always_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
