@@ -335,15 +335,17 @@ static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
     }
 }
 
-/* Divided like strips: most outputs are in the cache of the rank that computed them. */
+/* The sums and moments. Divided like strips: most outputs are in the cache of the rank that computed them. */
 static void sum_rows(const hn_exec *ex, int n, hn_matrix y, const hn_top *top) {
+    const struct hn_kernels *k = hn_cpu(ex)->kernels;
     const int parts = hn_sum_parts(y.cols);
     hn_claim claim = hn_cpu_claim(ex, parts * n);
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         const int row = i % n, part = i / n, first = part * HN_SUM_PART;
         const int left = y.cols - first, count = left < HN_SUM_PART ? left : HN_SUM_PART;
-        hn_host_f32(top->sums)[row * parts + part] =
-            hn_cpu(ex)->kernels->exp_sum(hn_host_row(y, row) + first, count, hn_host_f32(top->value)[row * top->k]);
+        const float *x = hn_host_row(y, row) + first, most = hn_host_f32(top->value)[row * top->k];
+        if (top->sums.mem) hn_host_f32(top->sums)[row * parts + part] = k->exp_sum(x, count, most);
+        if (top->moments.mem) hn_host_f32(top->moments)[row * parts + part] = k->exp_moment(x, count, most);
     }
     hn_cpu_barrier(ex);
 }
@@ -363,7 +365,7 @@ static void finish_top(const hn_exec *ex, int n, const hn_output_rows *out, cons
     hn_share(ex, n, &from, &to);
     for (int r = from; r < to; r++) merge_row(ex, top, n, r);
     hn_cpu_barrier(ex);
-    if (top->sums.mem && n_written > 0) sum_rows(ex, n_written, out->y, top);
+    if ((top->sums.mem || top->moments.mem) && n_written > 0) sum_rows(ex, n_written, out->y, top);
 }
 
 void hn_cpu_linear_top(const hn_exec *ex, hn_count count, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {

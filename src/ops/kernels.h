@@ -76,6 +76,7 @@ struct hn_kernels {
     void (*softcap)(float *x, int count, float cap);         /* x = cap * tanh(x / cap); cap > 0 */
     void (*exps)(float *x, int count);                       /* x = exp(x) */
     float (*exp_sum)(const float *x, int count, float most); /* sum of exp(x - most) of the x that are `most` or below */
+    float (*exp_moment)(const float *x, int count, float most); /* sum of d * exp(d), d = x - most from HN_EXP_LO to 0 */
     /* Inputs [0, count) of a row, from the start of a group: ceil(count / 64) groups and as many parts. */
     void (*quantise)(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts);
     /* to nearest even, denormals to zero: a BF16 row, or its first inputs (an even number) */

@@ -230,6 +230,8 @@ typedef struct hn_top {
     hn_buf scratch; /* top_scratch bytes */
     hn_buf sums;    /* f32 [n_written][hn_sum_parts(out)]: the sum of e^(y - the row's best) over each HN_SUM_PART outputs;
                        mem NULL: not computed */
+    hn_buf moments; /* f32, likewise: the sum of (y - the row's best) e^(y - the row's best), of which those below -87 are left out: the
+                       entropy of the softmax is log(sum) - moment / sum; mem NULL: not computed */
 } hn_top;
 /* The outputs that a row chooses, in clusters: number c are the outputs [c * size, (c + 1) * size). */
 typedef struct hn_clusters {
@@ -432,7 +434,7 @@ struct hn_ops {
     void (*linear_top)(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
     /* linear_top of each row's clusters alone; no other strips of w are read. A row of y has the outputs of its clusters in
      * their order, used * size, -infinity instead of those of a cluster that is -1. top: without a bias; its map is of all
-     * outputs of w, its sums have hn_sum_parts(used * size) parts. */
+     * outputs of w, its sums and moments have hn_sum_parts(used * size) parts. */
     void (*clusters_top)(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
                          const hn_top *top);
     /* The router's choice for each row; scores, its product, are overwritten. */

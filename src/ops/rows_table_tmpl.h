@@ -9,6 +9,7 @@ void ROWS_TABLE(struct hn_kernels *k) {
     k->softcap = softcap;
     k->exps = exps;
     k->exp_sum = exp_sum;
+    k->exp_moment = exp_moment;
     k->quantise = quantise;
     k->round_bf16 = round_bf16;
     k->rope = rope;

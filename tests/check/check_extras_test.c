@@ -63,20 +63,27 @@ static void one_exps(const struct hn_kernels *k, const char *name) {
     for (int i = 0; i < 2; i++) check_free(&b[i]);
 }
 
-/* Sums of exp of the numbers below a row's largest one, or below any; NaN is excluded. */
+/* Sums of exp of the numbers below a row's largest one, or below any, and of their distance times that; NaN is excluded. */
 static void one_sum(const struct hn_kernels *k, const char *name) {
     const int n = check_int(1, 300);
     check_buf b;
     float *x = check_guarded(&b, n), most = -INFINITY;
-    double want = 0;
+    double want = 0, want_moment = 0;
     check_fill(x, n, check_any_kind());
     for (int i = 0; i < n; i++) most = x[i] > most ? x[i] : most;
     if (check_int(0, 7) == 0) most = 0.25f;
     const float have = check_ref()->exp_sum(x, n, most), other = k->exp_sum(x, n, most);
     check_same_row(&other, &have, 1, name, 3);
-    for (int i = 0; i < n; i++)
-        if (x[i] <= most) want += exp((double)x[i] - (double)most);
+    const float moment = check_ref()->exp_moment(x, n, most), other_moment = k->exp_moment(x, n, most);
+    check_same_row(&other_moment, &moment, 1, name, 5);
+    for (int i = 0; i < n; i++) {
+        const double d = (double)x[i] - (double)most;
+        if (!(d <= 0)) continue;
+        want += exp(d);
+        if (d > -INFINITY) want_moment += d * exp(d);
+    }
     assert_true(!isfinite(most) || fabs(have - want) <= 1e-5 * want + 1e-30);
+    assert_true(isfinite(moment) && (!isfinite(most) || fabs(moment - want_moment) <= 2e-5 * fabs(want_moment) + 1e-30));
     check_free(&b);
 }
 

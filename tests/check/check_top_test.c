@@ -82,6 +82,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
     k.top.scratch = check_mem(o, o->top_scratch(o, k.n, k.top.k));
     if (check_int(0, 1)) k.top.bias = check_put_random(o, out);
     if (check_int(0, 1)) k.top.sums = check_put_random(o, k.n * hn_sum_parts(out));
+    if (check_int(0, 1)) k.top.moments = check_put_random(o, k.n * hn_sum_parts(out));
     if (check_int(0, 1)) {
         k.top.map = check_mem(o, (size_t)out * sizeof(int32_t));
         fill_map((int32_t *)hn_host(k.top.map), out);
@@ -91,7 +92,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
 
 static void work_free(work *k) {
     const hn_buf all[] = {k->w.place.at, k->act.data, k->x, k->y, k->all, k->top.id, k->top.value, k->top.scratch, k->top.map, k->top.sums,
-                          k->top.bias};
+                          k->top.moments, k->top.bias};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) k->c.o->mem_free(k->c.o, all[i].mem);
     check_close(&k->c);
 }
@@ -119,14 +120,17 @@ static void check_row(const work *k, int r) {
     }
 }
 
-/* A written row: each part against sums in plain C, and in double. */
+/* A written row: each part against sums and moments in plain C, and in double. */
 static void check_sums(const work *k, int r) {
     const float *row = hn_host_f32(k->y) + r * k->ldy, best = hn_host_f32(k->top.value)[r * k->top.k];
     const int parts = hn_sum_parts(k->w.out);
     for (int p = 0; p < parts; p++) {
         const int first = p * HN_SUM_PART, left = k->w.out - first, n = left < HN_SUM_PART ? left : HN_SUM_PART;
-        const float sum = hn_host_f32(k->top.sums)[r * parts + p];
         double want = 0;
+        if (k->top.moments.mem)
+            assert_true(check_same(hn_host_f32(k->top.moments)[r * parts + p], check_ref()->exp_moment(row + first, n, best)));
+        if (!k->top.sums.mem) continue;
+        const float sum = hn_host_f32(k->top.sums)[r * parts + p];
         assert_true(check_same(sum, check_ref()->exp_sum(row + first, n, best)));
         for (int i = first; i < first + n; i++)
             if (row[i] <= best) want += exp((double)row[i] - (double)best);
@@ -145,7 +149,7 @@ static void one_product(hn_isa isa, hn_dtype t, bool f32) {
         check_row(&k, r);
         if (r < k.n_written) memcpy(before + r * k.ldy, hn_host_f32(k.all) + r * k.ldy, (size_t)k.w.out * sizeof *y);
         check_same_row(y, before + r * k.ldy, k.ldy, "written", r);
-        if (k.top.sums.mem && r < k.n_written) check_sums(&k, r);
+        if (r < k.n_written) check_sums(&k, r);
     }
     hn_free(before);
     work_free(&k);
@@ -234,7 +238,7 @@ static void one_clustered(hn_isa isa, hn_dtype t, bool f32) {
     for (int r = 0; r < k->n; r++) check_clusters_row(&c, r);
     const hn_weight w = k->w;
     k->w.out = c.of.used * c.of.size; /* the sums' */
-    for (int r = 0; r < k->n_written && k->top.sums.mem; r++) check_sums(k, r);
+    for (int r = 0; r < k->n_written; r++) check_sums(k, r);
     k->w = w;
     k->c.o->mem_free(k->c.o, c.of.id.mem);
     work_free(k);

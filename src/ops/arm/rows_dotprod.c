@@ -61,6 +61,19 @@ static float exp_sum(const float *x, int count, float most) {
     return hn_sum_neon(sum);
 }
 
+static float exp_moment(const float *x, int count, float most) {
+    static const int32_t first[4] = {0, 1, 2, 3};
+    const float32x4_t m = vdupq_n_f32(most), low = vdupq_n_f32(HN_EXP_LO), zero = vdupq_n_f32(0);
+    float32x4_t sum[4] = {zero, zero, zero, zero};
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t d = vsubq_f32(hn_load_neon(x + i, count - i), m);
+        const uint32x4_t within = vandq_u32(vcgeq_f32(d, low), vcleq_f32(d, zero));
+        const uint32x4_t lanes = vandq_u32(within, vcltq_s32(vld1q_s32(first), vdupq_n_s32(count - i)));
+        sum[i / 4 % 4] = vfmaq_f32(sum[i / 4 % 4], vbslq_f32(lanes, hn_exp_neon(d), zero), vbslq_f32(lanes, d, zero));
+    }
+    return hn_sum_neon(sum);
+}
+
 static void softcap(float *x, int count, float cap) {
     const float32x4_t c = vdupq_n_f32(cap);
     for (int i = 0; i < count; i += 4) {

@@ -3,7 +3,8 @@
  * exp, soft caps.
  *
  * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes are added in
- * halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. exp_sum has the same lanes and tree, and softmax's sum the same tree.
+ * halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. exp_sum and exp_moment, whose steps are
+ * an fma each, have the same lanes and tree, and softmax's sum the same tree.
  */
 #include <math.h>
 #include <string.h>
@@ -53,6 +54,15 @@ static float exp_sum(const float *x, int count, float most) {
     float lane[16] = {0};
     for (int i = 0; i < count; i++)
         if (x[i] <= most) lane[i % 16] += hn_exp(x[i] - most);
+    return sum_lanes(lane);
+}
+
+static float exp_moment(const float *x, int count, float most) {
+    float lane[16] = {0};
+    for (int i = 0; i < count; i++) {
+        const float d = x[i] - most;
+        if (d >= HN_EXP_LO && d <= 0) lane[i % 16] = fmaf(hn_exp(d), d, lane[i % 16]);
+    }
     return sum_lanes(lane);
 }
 

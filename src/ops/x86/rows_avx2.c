@@ -64,6 +64,18 @@ static float exp_sum(const float *x, int count, float most) {
     return hn_sum_avx2(sum[0], sum[1]);
 }
 
+static float exp_moment(const float *x, int count, float most) {
+    const __m256 m = _mm256_set1_ps(most), low = _mm256_set1_ps(HN_EXP_LO);
+    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int i = 0; i < count; i += 8) {
+        const __m256 d = _mm256_sub_ps(hn_load_avx2(x + i, count - i), m);
+        const __m256 within = _mm256_and_ps(_mm256_cmp_ps(d, low, _CMP_GE_OQ), _mm256_cmp_ps(d, _mm256_setzero_ps(), _CMP_LE_OQ));
+        const __m256 lanes = _mm256_and_ps(within, _mm256_castsi256_ps(hn_first_avx2(count - i)));
+        sum[i / 8 % 2] = _mm256_fmadd_ps(_mm256_and_ps(hn_exp_avx2(d), lanes), _mm256_and_ps(d, lanes), sum[i / 8 % 2]);
+    }
+    return hn_sum_avx2(sum[0], sum[1]);
+}
+
 static void softcap(float *x, int count, float cap) {
     const __m256 c = _mm256_set1_ps(cap);
     for (int i = 0; i < count; i += 8) {

@@ -172,6 +172,18 @@ static float exp_sum(const float *x, int count, float most) {
     return hn_sum_avx512(sum);
 }
 
+static float exp_moment(const float *x, int count, float most) {
+    const __m512 m = _mm512_set1_ps(most), low = _mm512_set1_ps(HN_EXP_LO);
+    __m512 sum = _mm512_setzero_ps();
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, x + i), m);
+        const __mmask16 below = _mm512_mask_cmp_ps_mask(lanes, d, _mm512_setzero_ps(), _CMP_LE_OQ);
+        sum = _mm512_mask3_fmadd_ps(hn_exp_avx512(d), d, sum, _mm512_mask_cmp_ps_mask(below, d, low, _CMP_GE_OQ));
+    }
+    return hn_sum_avx512(sum);
+}
+
 static void softcap(float *x, int count, float cap) {
     const __m512 c = _mm512_set1_ps(cap);
     for (int i = 0; i < count; i += 16) {
