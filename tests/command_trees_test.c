@@ -13,7 +13,7 @@ static int at(const json_t *list, size_t i) {
 }
 
 /* The rounds together give the text: a root, its path, the next round's root. Parents first, siblings distinct, ranks in order. */
-static void check_tree(const json_t *tree, const json_t *tokens, size_t *emitted, bool last) {
+static void check_tree(const json_t *tree, const json_t *tokens, size_t *emitted, bool last, long long *models) {
     const json_t *nodes = get(tree, "nodes"), *path = get(tree, "path");
     assert_int_equal(int_of(tree, "root"), at(tokens, *emitted));
     for (size_t i = 0; i < json_array_size(nodes); i++) {
@@ -30,6 +30,12 @@ static void check_tree(const json_t *tree, const json_t *tokens, size_t *emitted
         }
         assert_true(int_of(n, "rank") >= rank); /* more if an earlier drafter had proposed one of its candidates */
         assert_true(real_of(n, "estimate") >= 0 && real_of(n, "estimate") <= 1);
+        if (json_is_null(get(n, "margin"))) { /* a drafter without a model */
+            assert_true(json_is_null(get(n, "entropy")));
+            continue;
+        }
+        assert_true(real_of(n, "margin") >= 0 && real_of(n, "margin") <= 1 && real_of(n, "entropy") >= 0);
+        ++*models;
     }
     for (size_t i = 0; i < json_array_size(path); i++) {
         const json_t *n = json_array_get(nodes, (size_t)at(path, i));
@@ -48,16 +54,17 @@ static void test_run(void **state) {
         json_t *j = json_of("run", ASK, "-n", "60", "--draft", drafts[d], "--trees");
         const json_t *trees = get(j, "trees"), *tree;
         size_t i, emitted = 0;
-        long long accepted = 0, drafted = 0;
+        long long accepted = 0, drafted = 0, models = 0;
         assert_int_equal(json_array_size(trees), int_of(j, "rounds"));
         json_array_foreach (trees, i, tree) {
-            check_tree(tree, get(j, "tokens"), &emitted, i + 1 == json_array_size(trees));
+            check_tree(tree, get(j, "tokens"), &emitted, i + 1 == json_array_size(trees), &models);
             accepted += (long long)json_array_size(get(tree, "path"));
             drafted += (long long)json_array_size(get(tree, "nodes"));
         }
         assert_int_equal(accepted, int_of(j, "accepted"));
         assert_true(drafted <= int_of(j, "drafted") && (d > 1 || drafted == int_of(j, "drafted"))); /* rows may be shared */
         assert_true(d == 3 || accepted > 20);
+        assert_true(d > 1 ? models < drafted : models == drafted);
         json_decref(j);
         j = json_of("run", ASK, "-n", "20", "--draft", drafts[d], "--why");
         assert_true(json_object_get(j, "trees") == NULL && json_object_get(j, "why"));
@@ -226,6 +233,7 @@ static void test_page(void **state) {
     assert_int_equal(own, int_of(j, "rounds")); /* the token that the model writes itself */
     assert_int_equal(count_of(html, "<li>") - count_of(html, "class=\"n root\"") - own, int_of(j, "drafted"));
     assert_int_equal(right, int_of(j, "accepted"));
+    assert_true(count_of(html, ", margin ") > 10 && count_of(html, ", margin ") <= int_of(j, "drafted")); /* those of the head */
     assert_true(!strstr(html, "<script") && !strstr(html, "http") && !strstr(html, "src="));
     assert_non_null(strstr(html, "How this answer was guessed"));
     json_decref(j);

@@ -27,7 +27,7 @@ file(GLOB_RECURSE HUNCH_CROSS_TESTS CONFIGURE_DEPENDS tests/*_test.c)
 # Tests of whole passes. Sanitized they run over a backend whose memory is out of the host's reach (tests/hostile_backend.c).
 set(HUNCH_APART_TESTS equality_test equality_heads_test bits_test hybrid_grid_test fault_round_test draft_rows_test head_rows_test block_rows_test
   borrowed_rows_test output_rows_test mixed_passes_test drafter_model_test feed_test mapped_test domino_pool_test head_batch_test
-  delta_state_test golden_heads_test smollm2_test layer_sets_test)
+  delta_state_test golden_heads_test smollm2_test certainty_test layer_sets_test)
 function(hunch_apart name)
   target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/hostile_backend.c)
   target_link_options(${name} PRIVATE -Wl,--wrap=hn_cpu_backend_open)

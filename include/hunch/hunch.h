@@ -588,6 +588,9 @@ typedef struct hunch_draft_node {
     double logp;     /* log q, summed along its path */
     double confidence; /* in a chain of a head that predicts it (DSpark): how likely it is accepted, 0 to 1; else -1 */
     int depth;       /* from 1 */
+    /* How sure the drafter's model was of the token after that parent, by the softmax of its logits at temperature 1: the difference of
+     * the two largest probabilities, and the entropy in nats. NAN: it has no logits that the host reads. */
+    double margin, entropy;
 } hunch_draft_node;
 typedef struct hunch_round_report {
     uint64_t round;      /* of the session, from 1 */

@@ -124,6 +124,7 @@ typedef struct hn_propose {
     bool ahead;                /* the round waits once: tokens of passes are not read, but added as known later (hn_tree_add_later), by
                                   shapes that do not depend on them. A drafter that cannot do so waits for its passes */
     bool chain;                /* one chain is requested, whatever the drafter's trees are like (hunch_draft) */
+    bool certainty;            /* candidates from logits that are read shall have theirs (hn_candidate) */
     hn_sampler *sampler;       /* the request's distribution and noise, for drafters that have logits */
     /* How a token is chosen from logits. false: hn_sampler_draw after the row's own path (greedy at temperature 0, else
      * coupled with the target's noise), candidates one-hot. true: drawn from a distribution q that the candidate carries, keyed

@@ -305,8 +305,11 @@ static bool draft(hn_drafter *d, hn_propose *p, int pass_row, int worker) {
     if (best >= st->vocab) best = argmax(logits, st->vocab); /* the maximum was in the draft model's padding */
     if (p->on_logits) p->on_logits(p->on_logits_ctx, s->n_chain, logits);
     if (best < 0) return false;
-    const int row = chain_tip(s, p->tree);
-    return p->drawn ? draft_drawn(d, p, row, logits, &h, worker) : draft_coupled(d, p, row, logits, best, &h);
+    const int row = chain_tip(s, p->tree), from = p->tree->n_candidates;
+    const bool added = p->drawn ? draft_drawn(d, p, row, logits, &h, worker) : draft_coupled(d, p, row, logits, best, &h);
+    if (added && p->certainty)
+        hn_tree_set_certainty(p->tree, from, hn_certainty_of_logits(p->sampler->vocab_ops, logits, st->vocab, best));
+    return added;
 }
 
 /* ---- passes ---------------------------------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ static void add_row(hn_round_drafts *r, const hn_tree *t, int row, bool reached,
                                             .outcome = !reached ? HN_NOT_REACHED : c->child == next ? HN_ACCEPTED : HN_REJECTED,
                                             .estimate = c->estimate,
                                             .p = c->p,
+                                            .certainty = c->certainty,
                                             .q = c->q && with_q ? hn_proposal_probability(c->q, c->token) : NAN};
         *whose = *whose == NOBODY || *whose == c->drafter ? c->drafter : SEVERAL;
     }

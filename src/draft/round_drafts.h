@@ -25,6 +25,7 @@ typedef struct hn_round_draft {
     bool drawn;
     hn_outcome outcome;
     float estimate, p; /* as of hn_candidate */
+    hn_certainty certainty;
     double q;           /* its token's probability in the distribution that it was drawn from; NAN: not drawn, or not asked for */
 } hn_round_draft;
 
@@ -34,14 +35,14 @@ typedef struct hn_round_drafter {
     int levels;                 /* depth of the deepest */
     uint64_t accepted_at;       /* bit i: it had the accepted token of depth i + 1 */
     double calls_s, share_s;    /* its calls in this round: for all texts, and for each of them */
-    double pass_s;              /* of calls_s: passes of its own */
+    double pass_s;              /* of calls_s: passes of its own that were waited for */
 } hn_round_drafter;
 
 typedef struct hn_round_drafts {
     int context;        /* committed rows before it */
     int n_rows, depth;  /* that were verified, root included; of the deepest */
     int n_accepted;     /* by the rule */
-    int n_emitted;      /* of these: fewer if the text ended */
+    int n_emitted;      /* of these: fewer if the text ended, or emits one token a round */
     int n, n_reached;   /* drafts, those that were reached first: in the order of the accepted path, of each row as they were added */
     hn_round_draft draft[HN_TREE_CANDIDATES];
     hn_round_drafter drafter[HN_MAX_MODELS];

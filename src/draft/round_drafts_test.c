@@ -46,7 +46,7 @@ static void test_outcomes(void **state) {
     assert_true(r.drafter[1].drafted == 4 && r.drafter[1].drafted_first == 1 && r.drafter[1].levels == 3);
     assert_true(r.drafter[0].accepted_at == 1 && r.drafter[1].accepted_at == 3 && r.drafter[2].drafted == 0);
     assert_true(hn_round_followed(&r.drafter[0]) == 1 && hn_round_followed(&r.drafter[1]) == 2 && hn_round_followed(&r.drafter[2]) == 0);
-    assert_true(isnan(first->q) && !first->drawn);
+    assert_true(isnan(first->q) && isnan(first->certainty.margin) && isnan(first->certainty.entropy) && !first->drawn);
     hn_round_drafts_make(&r, &t, NULL, -1, false); /* without a verdict */
     assert_true(r.n == 7 && r.n_reached == 0);
     for (int k = 0; k < r.n; k++) assert_int_equal(r.draft[k].outcome, HN_NOT_REACHED);
@@ -75,13 +75,15 @@ static void test_cut_rows(void **state) {
     hn_tree_reset(&t, 9, HN_TREE_ROWS);
     hn_tree_add(&t, 0, 5, 0, .5f);
     const int b = hn_tree_add(&t, 0, 6, 0, .5f), c = hn_tree_add(&t, b, 7, 1, .5f);
+    hn_tree_set_certainty(&t, 2, (hn_certainty){.25f, 1.5f});
     keep[b] = keep[c] = true;
     hn_tree_keep(&t, keep, map);
     const int16_t path[] = {map[b]};
     hn_round_drafts_make(&r, &t, path, 1, false);
     assert_true(r.n == 2 && r.n_rows == 3 && r.drafter[0].drafted == 1 && r.drafter[0].accepted_at == 1);
     assert_true(draft_of(&r, map[b], 0)->token == 6 && draft_of(&r, map[b], 0)->rank == 0);
-    assert_int_equal(draft_of(&r, map[c], 1)->outcome, HN_REJECTED);
+    assert_true(isnan(draft_of(&r, map[b], 0)->certainty.margin));
+    assert_true(draft_of(&r, map[c], 1)->certainty.margin == .25f && draft_of(&r, map[c], 1)->certainty.entropy == 1.5f);
 }
 
 /* Two rows whose path is the same once the token is known: the drafts are of one, each has the row that was made for it. */
@@ -194,6 +196,7 @@ static void test_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_outcomes), cmocka_unit_test(test_a_gap), cmocka_unit_test(test_cut_rows),
-                                       cmocka_unit_test(test_known_later), cmocka_unit_test(test_drawn), cmocka_unit_test(test_times), cmocka_unit_test(test_random)};
+                                       cmocka_unit_test(test_known_later), cmocka_unit_test(test_drawn), cmocka_unit_test(test_times),
+                                       cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,7 @@ static int add(hn_tree *t, int row, hn_candidate k, bool drawn) {
     k.row = (int16_t)row;
     k.child = (int16_t)child;
     k.next = -1;
+    k.certainty = hn_certainty_none();
     k.number = hn_tree_next_number(t, k.drafter);
     const int16_t c = (int16_t)t->n_candidates++;
     t->candidate[c] = k;
@@ -104,6 +105,10 @@ void hn_tree_fill(hn_tree *t, const int32_t *token, const int16_t *path, int n) 
         k->token = token[k->child];
         if (on < n && k->row == t->parent[path[on]] && k->token == token[path[on]]) k->child = path[on];
     }
+}
+
+void hn_tree_set_certainty(hn_tree *t, int from, hn_certainty certainty) {
+    for (int k = from; k < t->n_candidates; k++) t->candidate[k].certainty = certainty;
 }
 
 /* Compacts the candidates of kept rows; the lists are rebuilt in the same order. */

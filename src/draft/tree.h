@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "draft/certainty.h"
 #include "draft/proposal_dist.h"
 #include "grammar/matcher.h"
 #include "model/pass.h"
@@ -30,6 +31,7 @@ typedef struct hn_candidate {
     int32_t number;    /* how many candidates this drafter had drawn in this round before (contract C3) */
     float estimate;    /* probability that this candidate is accepted, given that its row is reached */
     float p;           /* the probability by its drafter's logits with which it was added; the estimate may be changed later */
+    hn_certainty certainty; /* of its drafter's model at the row */
     /* The distribution it was drawn from, or NULL: one-hot, not drawn. Candidates of one row by one drafter share q. Owned by the
      * drafter until its next propose of level 0 for this sequence. */
     const hn_proposal_dist *q;
@@ -66,6 +68,8 @@ int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float est
 int hn_tree_add_later(hn_tree *t, int row, hn_token_source source, int drafter, float estimate);
 /* The rows' tokens are known: token[n_rows]. path[n]: the accepted one; a candidate of another row that has its path is one of it now. */
 void hn_tree_fill(hn_tree *t, const int32_t *token, const int16_t *path, int n);
+/* Sets that of the newest candidates, from number `from` on. */
+void hn_tree_set_certainty(hn_tree *t, int from, hn_certainty certainty);
 /* The number of the drafter's next candidate, by which its proposal noise is keyed (contract C3). */
 int32_t hn_tree_next_number(const hn_tree *t, int drafter);
 /* Keeps the rows with keep[row] and the candidates that lead to them; a kept row's parent must be kept (the root always

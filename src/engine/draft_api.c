@@ -16,7 +16,8 @@ int hn_round_nodes(const hunch_engine *e, const hn_round_drafts *r, hunch_draft_
         const hn_round_draft *d = &r->draft[k];
         if (!d->first && d->made == d->child) continue; /* another's is shown */
         node[d->made - 1] = (hunch_draft_node){.token = d->token, .parent = d->row - 1, .drafter = d->drafter, .rank = d->rank,
-                                                .q = proposal_probability(e, d), .estimate = (double)d->estimate, .depth = d->depth};
+                                                .q = proposal_probability(e, d), .estimate = (double)d->estimate, .depth = d->depth,
+                                                .margin = (double)d->certainty.margin, .entropy = (double)d->certainty.entropy};
     }
     for (int i = 0; i < r->n_rows - 1; i++)
         node[i].logp = log(node[i].q) + (node[i].parent < 0 ? 0 : node[node[i].parent].logp);

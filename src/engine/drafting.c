@@ -121,6 +121,7 @@ static hn_propose proposal_of(const drafting *g, int i, int drafter, int budget,
                     .by_levels = by_levels,
                     .ahead = g->ahead,
                     .sampler = &s->sampler,
+                    .certainty = s->request.on_round || g->probe,
                     .drawn = hn_rule_wants_dist(s->request.rule)};
     if (!g->probe) return p;
     p.chain = g->probe->chain;

@@ -87,13 +87,14 @@ static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_output_rows centroids = {.scale = 1};
     const hn_count full = hn_image_count(r, offsetof(hn_row_image, n_full), r->out.n_full);
     const hn_output_rows out = {a->logit_scale, a->logit_cap, full, r->out.logits};
+    const hn_top best = hn_runner_top(r, r->out.best);
     if (d->kind != HN_OUTPUT_CLUSTERS) {
-        ex->ops->linear_top(ex, n, in, &m->output, &out, &r->out.best);
+        ex->ops->linear_top(ex, n, in, &m->output, &out, &best);
         return;
     }
     const hn_clusters of = {d->clusters.used, a->vocab / d->clusters.n, r->out.nearest.id};
     ex->ops->linear_top(ex, n, in, &m->head.centroids, &centroids, &r->out.nearest);
-    ex->ops->clusters_top(ex, n, in, &m->output, &of, &out, &r->out.best);
+    ex->ops->clusters_top(ex, n, in, &m->output, &of, &out, &best);
 }
 
 /* The gathered rows. */
@@ -190,7 +191,7 @@ hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *c
     memcpy(r->run.cache_seq, cache_seq, (size_t)n_seqs * sizeof *cache_seq);
     r->run.moves = hn_cache_moves_ready(r->groups.cache);
     r->run.seconds = hn_now() - start;
-    r->out.host_logits = r->out.host_value = r->out.host_sums = NULL;
+    r->out.host_logits = r->out.host_value = r->out.host_sums = r->out.host_moments = NULL;
     r->out.host_best = r->out.host_clusters = NULL;
     r->run.ticket = b->submit(b, forward, r);
     r->run.open = true;
@@ -206,6 +207,7 @@ static void read_results(hn_runner *r) {
     const size_t sums = full * (size_t)hn_sum_parts(hn_arch_logits(&r->m->arch));
     o->host_logits = full ? b->read(b, t, o->logits.at, sizeof(float) * full * (size_t)o->logits.ld) : NULL;
     o->host_sums = full && o->best.sums.mem ? b->read(b, t, o->best.sums, sizeof(float) * sums) : NULL;
+    o->host_moments = o->entropy && o->host_sums ? b->read(b, t, o->best.moments, sizeof(float) * sums) : NULL;
     o->host_best = k ? b->read(b, t, o->best.id, sizeof(int32_t) * k) : NULL;
     o->host_value = k ? b->read(b, t, o->best.value, sizeof(float) * k) : NULL;
     hn_ahead_read(r);

@@ -168,14 +168,14 @@ typedef struct hn_place {
     int32_t token;
     int from, to;
 } hn_place;
-/* As of a row of a pass: see hn_pass_logits, _best, _sum. */
+/* As of a row of a pass: see hn_pass_logits, _best, _sum, _entropy. */
 typedef struct hn_place_result {
     const float *logits;   /* of all outputs, or of tokens[n_tokens] */
     const int32_t *tokens; /* the target's; NULL: of all outputs. All others have no logit, and probability 0 */
     int n_tokens;
     const int32_t *best;
     const float *value;
-    double sum;
+    double sum, entropy;
     double confidence; /* 0..1, the probability that the draft is accepted; NAN: the head has no confidence */
 } hn_place_result;
 void hn_pass_block(hn_runner *r, int blocks); /* once after each pass, which had the rows of so many blocks */
@@ -224,6 +224,9 @@ int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: 
 const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values);
 /* A head's runner: the sum of e^(logit - the best one) over all logits of a row that has asked for all. */
 double hn_pass_sum(const hn_runner *r, int row);
+/* The same: the entropy of their softmax in nats, in passes and places after it was wanted; else NAN. */
+void hn_pass_want_entropy(hn_runner *r, bool wanted);
+double hn_pass_entropy(const hn_runner *r, int row);
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hidden]; layer k or HN_FEATURE_POST_NORM */
 /* The buffers of some of the features that the runner exports, one each, f32 [rows][*ld], the boundaries in
  * ascending order, then post-norm. Returns their number; row i of the pass is row hn_pass_feature_row(i) of each. */

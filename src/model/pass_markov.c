@@ -110,12 +110,13 @@ static void run(const hn_exec *ex, const hn_runner *r) {
     const hn_rows rows = {.n = n, .token = hn_place_at(&k->places, offsetof(hn_place_image, token))};
     const hn_act e_in = hn_act_of(k->e_in, k->e.cols, ex->backend->act_forms(ex->backend, h->markov_out.dtype));
     const hn_output_rows out = {.scale = 1, .n_written = n, .y = k->logits};
+    const hn_top best = hn_runner_top(r, k->best);
     o->embed(ex, &rows, &h->markov_in, 1, k->e);
     with_state(ex, r);
     if (r->m->arch.draft_head.output.markov.kind == HN_MARKOV_RNN) recurrent(ex, r);
     o->gather(ex, n, hn_place_at(&k->places, offsetof(hn_place_image, place)), r->out.logits, (hn_buf){NULL, 0}, k->base);
     o->quantise(ex, n, k->e, e_in);
-    o->linear_top(ex, n, e_in, &h->markov_out, &out, &k->best);
+    o->linear_top(ex, n, e_in, &h->markov_out, &out, &best);
 }
 
 static hn_place_result result(const hn_runner *r, int i) {

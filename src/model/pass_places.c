@@ -44,12 +44,13 @@ void hn_places_close(hn_runner *r) {
 }
 
 hn_top hn_place_top(const hn_runner *r, hn_buf_room *room, int outputs) {
-    const size_t best = HN_MAX_ROWS * (size_t)r->out.best.k;
+    const size_t best = HN_MAX_ROWS * (size_t)r->out.best.k, sums = sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(outputs);
     return (hn_top){.k = r->out.best.k,
                     .id = hn_buf_room_result(room, sizeof(int32_t) * best),
                     .value = hn_buf_room_result(room, sizeof(float) * best),
                     .scratch = hn_buf_room_take(room, room->backend->top_scratch(room->backend, HN_MAX_ROWS, r->out.best.k)),
-                    .sums = hn_buf_room_result(room, sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(outputs))};
+                    .sums = hn_buf_room_result(room, sums),
+                    .moments = hn_buf_room_result(room, sums)};
 }
 
 void hn_place_product(const hn_exec *ex, hn_count n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y) {
@@ -97,13 +98,13 @@ const void *hn_place_read(const hn_runner *r, hn_buf at, size_t size, int width,
 
 hn_place_result hn_place_of(const hn_runner *r, int i, hn_matrix logits, const hn_top *best) {
     const int parts = hn_sum_parts(logits.cols);
-    const float *sums = hn_place_read(r, best->sums, sizeof *sums, parts, i);
+    const float *moments = r->out.entropy ? hn_place_read(r, best->moments, sizeof *moments, parts, i) : NULL;
     hn_place_result p = {.logits = hn_place_read(r, logits.at, sizeof(float), logits.ld, i),
                          .best = hn_place_read(r, best->id, sizeof(int32_t), best->k, i),
                          .value = hn_place_read(r, best->value, sizeof(float), best->k, i),
+                         .sum = hn_parts_sum(hn_place_read(r, best->sums, sizeof(float), parts, i), parts),
                          .confidence = NAN};
-    for (int k = 0; k < parts; k++) p.sum += (double)sums[k];
-    if (!(p.sum > 1)) p.sum = 1;
+    p.entropy = hn_entropy_of(p.sum, moments, parts);
     return p;
 }
 

@@ -357,10 +357,12 @@ static void run_block(const hn_exec *ex, const hn_runner *r, const run_of *at) {
     const hn_matrix base = hn_rows_from(k->base, at->first);
     const hn_output_rows out = {.scale = 1, .n_written = hn_number(at->n), .y = hn_rows_from(k->logits, at->first)};
     const size_t first = (size_t)at->first, best = first * (size_t)k->best.k;
-    hn_top top = k->best;
+    hn_top top = hn_runner_top(r, k->best);
     top.id = hn_at(top.id, sizeof(int32_t) * best);
     top.value = hn_at(top.value, sizeof(float) * best);
-    top.sums = hn_at(top.sums, sizeof(float) * first * (size_t)hn_sum_parts(w.out));
+    const size_t sums = sizeof(float) * first * (size_t)hn_sum_parts(w.out);
+    top.sums = hn_at(top.sums, sums);
+    if (top.moments.mem) top.moments = hn_at(top.moments, sums);
     top.bias = base.at;
     top.ld_bias = base.ld;
     if (k->pools) top.map = hn_at(k->ids, sizeof(int32_t) * (size_t)(at->block * w.out));
@@ -388,7 +390,8 @@ static void run(const hn_exec *ex, const hn_runner *r) {
 static hn_place_result result(const hn_runner *r, int i) {
     const prefix *k = prefix_of(r);
     if (k->plain) {
-        hn_place_result p = {.logits = hn_pass_logits(r, k->row[i]), .sum = hn_pass_sum(r, k->row[i]), .confidence = NAN};
+        hn_place_result p = {.logits = hn_pass_logits(r, k->row[i]), .sum = hn_pass_sum(r, k->row[i]),
+                             .entropy = hn_pass_entropy(r, k->row[i]), .confidence = NAN};
         p.best = hn_pass_best(r, k->row[i], &p.value);
         return p;
     }

@@ -99,11 +99,12 @@ typedef struct hn_pass_output {
     hn_top best;                /* of each row: the list of this pass, of */
     hn_top lists;               /* one, or where a round waits once HN_KEPT_LISTS, in turn */
     int list;
+    bool entropy;               /* is asked for: moments of heads' rows are computed */
     hn_top nearest;             /* with clusters: of the centroids, those whose outputs are computed */
     /* gathered rows; the first n_full have all their logits, the first n_host of them for the host; the first n_logits the best of them */
     int n, n_host, n_full, n_logits;
     int16_t of_row[HN_PASS_ROWS + HN_MAX_ROWS]; /* the gathered row of each row, -1: none; further outputs follow the rows */
-    const float *host_logits, *host_value, *host_sums; /* what was read of them after the pass; NULL: nothing was to be read */
+    const float *host_logits, *host_value, *host_sums, *host_moments; /* what was read of them after the pass; NULL: nothing */
     const int32_t *host_best, *host_clusters;
 } hn_pass_output;
 
@@ -180,6 +181,17 @@ static inline hn_buf hn_image_at(const hn_runner *r, size_t offset) {
 static inline hn_count hn_image_count(const hn_runner *r, size_t offset, int n) {
     return (hn_count){hn_image_at(r, offset), n};
 }
+
+/* What is computed of the best outputs in this pass. */
+static inline hn_top hn_runner_top(const hn_runner *r, hn_top top) {
+    if (!r->out.entropy) top.moments = (hn_buf){NULL, 0};
+    return top;
+}
+
+/* The sum of a row's parts. */
+double hn_parts_sum(const float *parts, int n);
+/* In nats, of a softmax, by hn_top: moments NULL: NAN. */
+double hn_entropy_of(double sum, const float *moments, int parts);
 
 /* What a recorded function calls operations with. */
 static inline hn_exec hn_runner_exec(const hn_exec *ex, const hn_runner *r) {

@@ -59,10 +59,30 @@ const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values) {
 
 double hn_pass_sum(const hn_runner *r, int row) {
     const int parts = hn_sum_parts(hn_arch_logits(&r->m->arch));
-    double sum = 0;
     assert(r->out.host_sums && r->out.of_row[row] >= 0 && r->out.of_row[row] < r->out.n_host);
-    for (int i = 0; i < parts; i++) sum += (double)r->out.host_sums[r->out.of_row[row] * parts + i];
+    return hn_parts_sum(r->out.host_sums + r->out.of_row[row] * parts, parts);
+}
+
+void hn_pass_want_entropy(hn_runner *r, bool wanted) {
+    r->out.entropy = wanted;
+}
+
+double hn_pass_entropy(const hn_runner *r, int row) {
+    const int parts = hn_sum_parts(hn_arch_logits(&r->m->arch));
+    const float *moments = r->out.host_moments;
+    return hn_entropy_of(hn_pass_sum(r, row), moments ? moments + r->out.of_row[row] * parts : NULL, parts);
+}
+
+double hn_parts_sum(const float *parts, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += (double)parts[i];
     return sum > 1 ? sum : 1; /* also if the best is infinite */
+}
+
+double hn_entropy_of(double sum, const float *moments, int parts) {
+    double moment = 0;
+    for (int i = 0; moments && i < parts; i++) moment += (double)moments[i];
+    return moments ? log(sum) - moment / sum : NAN;
 }
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {

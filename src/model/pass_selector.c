@@ -129,8 +129,14 @@ static hn_place_result result(const hn_runner *r, int i) {
     const selector *k = selector_of(r);
     hn_place_result p = {.logits = k->score[i], .tokens = k->best[i], .n_tokens = k->n[i], .best = k->best[i], .value = k->score[i],
                          .confidence = NAN};
-    for (int c = 0; c < k->n[i]; c++) p.sum += exp((double)k->score[i][c] - (double)k->score[i][0]);
+    double moment = 0;
+    for (int c = 0; c < k->n[i]; c++) {
+        const double d = (double)k->score[i][c] - (double)k->score[i][0];
+        p.sum += exp(d);
+        moment += d * exp(d);
+    }
     if (!(p.sum > 1)) p.sum = 1;
+    p.entropy = log(p.sum) - moment / p.sum;
     return p;
 }
 

@@ -120,10 +120,11 @@ static void keep_states(const hn_exec *ex, const hn_runner *r) {
 static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, hn_act in, int first, hn_count n) {
     const size_t parts = (size_t)hn_sum_parts(r->m->arch.vocab), at = (size_t)first;
     const hn_output_rows out = {r->m->arch.logit_scale, r->m->arch.logit_cap, n, hn_rows_from(r->out.logits, first)};
-    hn_top top = r->out.best;
+    hn_top top = hn_runner_top(r, r->out.best);
     top.id = hn_at(top.id, sizeof(int32_t) * at * (size_t)top.k);
     top.value = hn_at(top.value, sizeof(float) * at * (size_t)top.k);
     top.sums = hn_at(top.sums, sizeof(float) * at * parts);
+    if (top.moments.mem) top.moments = hn_at(top.moments, sizeof(float) * at * parts);
     top.bias = step->output_bias;
     ex->ops->linear_top(ex, n, in, &step->output, &out, &top);
 }

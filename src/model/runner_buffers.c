@@ -191,6 +191,7 @@ static void list_outputs(hn_buf_room *room, hn_runner *r) {
     r->out.lists.map = r->m->head.ids;
     const size_t sums = sizeof(float) * (size_t)r->out.max_logits * (size_t)hn_sum_parts(logits);
     r->out.lists.sums = hn_buf_room_result(room, hn_arch_is_head(a) ? sums : 0);
+    r->out.lists.moments = hn_buf_room_result(room, hn_arch_is_head(a) ? sums : 0);
     r->out.best = r->out.lists;
     if (d->kind == HN_OUTPUT_CLUSTERS) r->out.nearest = room_top(room, r, d->clusters.used, 1);
     r->features.states = hn_buf_room_results(room, r->rows.max * (r->features.n_boundaries + 1), a->hidden);

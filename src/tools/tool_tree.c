@@ -205,9 +205,10 @@ bool tool_tree_branches(const hunch_draft_node *node, int n) {
 json_t *tool_tree_json(hunch_token root, const hunch_draft_node *node, int n, const int *path, int accepted) {
     json_t *nodes = json_array(), *list = json_array();
     for (int i = 0; i < n; i++)
-        json_array_append_new(nodes, json_pack("{s:i,s:i,s:i,s:i,s:o}", "token", (int)node[i].token, "parent",
+        json_array_append_new(nodes, json_pack("{s:i,s:i,s:i,s:i,s:o,s:o,s:o}", "token", (int)node[i].token, "parent",
                                                node[i].parent, "drafter", node[i].drafter, "rank", node[i].rank,
-                                               "estimate", tool_json_real(node[i].estimate)));
+                                               "estimate", tool_json_real(node[i].estimate), "margin",
+                                               tool_json_real(node[i].margin), "entropy", tool_json_real(node[i].entropy)));
     for (int i = 0; i < accepted; i++)
         json_array_append_new(list, json_integer(path[i]));
     return json_pack("{s:i,s:o,s:o}", "root", (int)root, "nodes", nodes, "path", list);

@@ -22,7 +22,8 @@ void tool_tree_print(const tool_tree *t, const char *note, const char *margin, F
 /* Whether a node has two children. */
 bool tool_tree_branches(const hunch_draft_node *node, int n);
 
-/* {"root", "nodes": [{"token", "parent", "drafter", "rank", "estimate"}], "path"}: path: the nodes that were accepted, in order. */
+/* {"root", "nodes": [{"token", "parent", "drafter", "rank", "estimate", "margin", "entropy"}], "path"}: path: the nodes that were accepted,
+ * in order. */
 json_t *tool_tree_json(hunch_token root, const hunch_draft_node *node, int n, const int *path, int accepted);
 
 /* Counts of one drafter, over rounds. */

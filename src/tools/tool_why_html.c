@@ -125,7 +125,8 @@ static void put_legend(const page *p) {
 static void put_key(const page *p) {
     tool_svg_put(p->file,
                  "<p>The rounds, in order. A line is a guess, below the token that it follows, with the probability that its "
-                 "drafter's record gives it and the drafter: <span class=\"n ok\">right</span> <span class=\"n\">wrong</span> "
+                 "drafter's record gives it and the drafter (of one with a model how sure that was: the margin between its two likeliest "
+                 "tokens, and the entropy): <span class=\"n ok\">right</span> <span class=\"n\">wrong</span> "
                  "<span class=\"n own\">what the model wrote itself</span>. Bars: <span class=\"bar d\" style=\"width:1em\"></span> "
                  "time of guessing, <span class=\"bar\" style=\"width:1em\"></span> of the model's pass.</p>\n");
 }
@@ -149,6 +150,7 @@ static void put_nodes(const page *p, const hunch_round_report *r, const bool *ri
         put_piece(p, n->token, false);
         tool_svg_put(p->file, "</span> <span class=\"p\">%.0f %% ", 100 * n->estimate);
         tool_svg_text(p->file, name_of(p, n->drafter));
+        if (!isnan(n->margin)) tool_svg_put(p->file, ", margin %.2f, entropy %.2f", n->margin, n->entropy);
         tool_svg_put(p->file, "</span>");
         put_nodes(p, r, right, i, own);
         tool_svg_put(p->file, "</li>\n");

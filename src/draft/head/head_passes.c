@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/mem.h"
 #include "draft/head/head_passes_private.h"
 #include "model/kv_groups.h"
@@ -70,8 +71,8 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
 
 hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int model_id, int context, int best,
                                    hunch_error *err) {
-    const int least = hn_head_least_best(&h->model.arch.draft_head);
-    const hn_head_stores stores = {h->room, hn_mtp_outputs(h), best > least ? best : least};
+    const int least = hn_most(hn_head_least_best(&h->model.arch.draft_head), 2); /* two for the margin */
+    const hn_head_stores stores = {h->room, hn_mtp_outputs(h), hn_most(best, least)};
     h->cache = cache;
     h->model_id = model_id;
     hunch_status st = hn_head_is_borrowed(h) ? hn_head_borrowed_attach(h, &stores, context, err)
@@ -289,6 +290,18 @@ const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **valu
 
 double hn_head_sum(const hn_head_passes *h, int row) {
     return in_order(h) ? hn_pass_place(h->runner, row).sum : hn_pass_sum(h->runner, row);
+}
+
+void hn_head_want_certainty(hn_head_passes *h, bool wanted) {
+    hn_pass_want_entropy(h->runner, wanted);
+}
+
+hn_certainty hn_head_certainty(const hn_head_passes *h, int row) {
+    const float *value;
+    const int32_t *best = hn_head_best(h, row, &value);
+    const double entropy = in_order(h) ? hn_pass_place(h->runner, row).entropy : hn_pass_entropy(h->runner, row);
+    if (best[0] < 0) return hn_certainty_none();
+    return hn_certainty_of((double)value[0], best[1] < 0 ? -INFINITY : (double)value[1], hn_head_sum(h, row), entropy);
 }
 
 double hn_head_confidence(const hn_head_passes *h, int row) {

@@ -141,6 +141,9 @@ const float *hn_head_logits(const hn_head_passes *h, int row, int worker);
 /* Its best tokens, value descending, ties to the lower id of the head's; rows with fewer numbers end in -1. */
 const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **value);
 double hn_head_sum(const hn_head_passes *h, int row); /* over all of its logits the sum of e^(logit - the best one) */
+/* The certainty of a row's logits; its entropy is known of passes after it was wanted. */
+void hn_head_want_certainty(hn_head_passes *h, bool wanted);
+hn_certainty hn_head_certainty(const hn_head_passes *h, int row);
 double hn_head_confidence(const hn_head_passes *h, int row); /* confidence that its best token is accepted; NAN: the head has none */
 
 /* Of a head that drafts a block from which later tokens are drafted one by one (DSpark): how many sequences a round can have, since only

@@ -49,8 +49,23 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
     return m;
 }
 
+static hn_certainty certainty_of(const hn_head_round *c, const hn_propose *p, int row) {
+    return p->certainty && !c->t->ahead ? hn_head_certainty(c->t->head, row) : hn_certainty_none();
+}
+
+void hn_head_level_certainty(const hn_head_round *c, const hn_propose *p, int level, int row) {
+    c->t->seq[p->seq].certainty[level] = certainty_of(c, p, row);
+}
+
+void hn_head_set_level_certainty(const hn_head_round *c, const hn_propose *p) {
+    const hn_tree *t = p->tree;
+    const int newest = t->n_candidates - 1, level = t->depth[t->candidate[newest].child] - 1;
+    hn_tree_set_certainty(p->tree, newest, c->t->seq[p->seq].certainty[level]);
+}
+
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
     const hn_head_trees *t = c->t;
+    c->certainty = certainty_of(c, p, row);
     c->confidence = hn_head_confidence(t->head, row);
     if (p->confidence) p->confidence[c->level] = (float)c->confidence;
     return !(c->confidence < t->min_confidence);

@@ -28,7 +28,11 @@ typedef struct hn_level_tokens {
 } hn_level_tokens;
 
 typedef struct hn_head_seq_tree {
-    hn_drafted root, node[HN_TREE_ROWS - 1];
+    hn_drafted root;
+    union {
+        hn_drafted node[HN_TREE_ROWS - 1];    /* of a fixed shape */
+        hn_certainty certainty[HN_TREE_ROWS]; /* by level, of best and pruned */
+    };
     const hn_shape *shape; /* of this round */
     hn_beam beam;          /* of dynamic and opt */
     double expected;       /* of opt: tokens of the best tree so far */
@@ -78,6 +82,7 @@ struct hn_head_round {
     hn_head_trees *t;
     hn_propose *p;
     int level, added;
+    hn_certainty certainty; /* of the row that is being read, as far as it was asked for */
     double confidence; /* of the row that is being read: the head's confidence that its draft is accepted; NAN: none */
     int base; /* the level of the nodes that are being evaluated; `level` is that of the row, with a block or masks further down */
     int worker;
@@ -92,9 +97,12 @@ struct hn_head_round {
 int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob);
 /* Key `force`: hn_head_oracle_force, after the tokens are chosen. */
 int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
-/* For the row that is being read; sets c->confidence. False: the head's confidence is too low for anything to be drafted there. That is
- * known before a token is chosen, so it does not depend on the draw. */
+/* For the row that is being read; sets c->confidence and c->certainty. False: the head's confidence is too low for anything to be drafted
+ * there. That is known before a token is chosen, so it does not depend on the draw. */
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row);
+/* The same of a level whose row all its nodes share: kept for its candidates; and given to the one that was added last. */
+void hn_head_level_certainty(const hn_head_round *c, const hn_propose *p, int level, int row);
+void hn_head_set_level_certainty(const hn_head_round *c, const hn_propose *p);
 /* Sets the estimate of the best token's candidate, which was added last: the head's own confidence is better than its softmax. */
 void hn_head_set_estimate(const hn_head_round *c, hn_tree *t);
 /* Runs the roots of all proposals that have room, with as many levels as their pass gives. */

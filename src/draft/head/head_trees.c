@@ -224,11 +224,15 @@ int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n,
     hn_head_round c = {.d = d, .t = t, .p = p, .level = level, .confidence = NAN, .base = level};
     if (level == 0) t->ahead = n > 0 && p[0].ahead && !t->forced && hn_head_can_go_ahead(t->head, n, t->depth);
     if (t->ahead) {
+        hn_head_want_certainty(t->head, false);
         t->head->ahead = true;
         const int added = hn_head_propose_fixed(&c, n);
         t->head->ahead = false;
         return added;
     }
+    bool certainty = false;
+    for (int i = 0; i < n; i++) certainty |= p[i].certainty;
+    hn_head_want_certainty(t->head, certainty);
     if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
     if (level > 0 && (t->at_once || n == 0 || !p[0].by_levels)) return 0;
     if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);

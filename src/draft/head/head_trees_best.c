@@ -14,6 +14,7 @@ static void take_level(hn_head_round *c, int i, int mask, int row) {
     hn_level_tokens *l = &s->level[mask];
     if (mask != s->n_levels || mask >= t->depth) return; /* after a level without a token */
     c->level = mask;
+    hn_head_level_certainty(c, p, mask, row);
     l->n = hn_head_choose(c, p, row, NULL, t->topk, l->token, l->p);
     if (l->n == 0) return;
     if (t->forced && s->spine == 0 && hn_head_force(c, p, s, l->token, l->n) < 0) s->spine = HN_NONE;
@@ -41,7 +42,9 @@ static void add_tree(hn_head_round *c, hn_propose *p) {
         at[i] = HN_NONE;
         if (behind < 0) continue;
         at[i] = (int16_t)hn_tree_add(p->tree, behind, l->token[n.rank], c->d->index, l->p[n.rank]);
-        c->added += at[i] >= 0; /* the grammar may forbid it, and what follows it */
+        if (at[i] < 0) continue; /* the grammar forbids it, and what follows it */
+        hn_head_set_level_certainty(c, p);
+        c->added++;
     }
 }
 

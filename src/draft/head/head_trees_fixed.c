@@ -128,15 +128,16 @@ static void take_node(hn_head_round *c, int i, int mask, int row) {
     if (t->block > 1 && (c->level >= p->depth || c->level >= s->shape->depth)) return;
     if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, hn_head_logits(t->head, row, c->worker));
     const bool counts = hn_head_row_confident(c, p, row);
+    const int from = p->tree->n_candidates;
     if (mask == 0) {
         hn_drafted *node = drafted_at(s, t->place[i]);
         node->kept = t->node[i].kept;
         node->output = t->node[i].output;
         if (counts) take_children(c, p, s, t->place[i], row);
-        return;
     }
-    for (int at = 0; counts && at < s->shape->n; at++)
+    for (int at = 0; mask > 0 && counts && at < s->shape->n; at++)
         if (wants_children(p, s, at, c->level) && is_descendant(s->shape, at, t->place[i])) take_children(c, p, s, at, row);
+    hn_tree_set_certainty(p->tree, from, c->certainty);
 }
 
 /* The distributions that take_node makes: of the node, or of the nodes of a level after it. */

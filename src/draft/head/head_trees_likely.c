@@ -26,6 +26,7 @@ static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row
     }
     hn_beam_add(&s->beam, at, token, prob, m);
     if (m > 0) s->beam.node[first].confidence = isnan(c->confidence) ? 0 : (float)c->confidence;
+    for (int k = first; k < s->beam.n; k++) s->beam.node[k].certainty = c->certainty;
 }
 
 /* Takes a node's row, or a mask: the level of the whole frontier. A beam node's place among draft rows and outputs is that of its pass. */
@@ -72,6 +73,7 @@ static void add_best(hn_head_round *c, hn_propose *p) {
         const int at = behind < 0 ? HN_NONE : hn_tree_add(p->tree, behind, k->token, c->d->index, k->p);
         row[list[i]] = (int16_t)at;
         if (at < 0) continue; /* the grammar forbids it, and what follows it; or there is no room for any */
+        hn_tree_set_certainty(p->tree, p->tree->n_candidates - 1, k->certainty);
         c->confidence = k->confidence > 0 ? (double)k->confidence : NAN;
         hn_head_set_estimate(c, p->tree);
         c->added += list[i] >= s->newest; /* if none of the newest level is among the best, none after it can be */

@@ -54,6 +54,7 @@ static void take_level(hn_head_round *c, int i, int mask, int row) {
     int32_t token[HN_PRUNED_TOKENS];
     float prob[HN_PRUNED_TOKENS];
     c->level = mask;
+    hn_head_level_certainty(c, p, mask, row);
     const int m = hn_head_choose(c, p, row, NULL, t->topk, token, prob);
     if (t->forced && g->right[p->seq] && m > 0) g->right[p->seq] = hn_head_force(c, p, &t->seq[p->seq], token, m) >= 0;
     hn_pruned_level(&g->seq[p->seq], token, prob, m, g->path && !g->lost ? &g->trie : NULL, g->ends);
@@ -78,7 +79,9 @@ static void add_best(hn_head_round *c, hn_propose *p, const hn_pruned *tree) {
         const int behind = parent < 0 ? 0 : row[parent];
         if (behind == HN_NONE || (double)path_of(tree, list[i]) < c->t->min_p) continue;
         row[i] = hn_tree_add(p->tree, behind, k->token, c->d->index, k->p);
-        c->added += row[i] != HN_NONE;
+        if (row[i] == HN_NONE) continue;
+        hn_head_set_level_certainty(c, p);
+        c->added++;
     }
 }
 

@@ -25,6 +25,7 @@ typedef struct hn_beam_node {
     float score;  /* sum of log p along the path */
     int kept, output; /* the user's: of the pass that evaluated it */
     float confidence; /* the user's too: confidence that the best of its successors is accepted; 0: none */
+    hn_certainty certainty; /* the user's too: of the row that gave it */
 } hn_beam_node;
 
 typedef struct hn_beam {
