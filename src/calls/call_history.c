@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_history.c - earlier calls as templates expect them: clients send arguments as a text of JSON, most templates want the object, one
  * the text; and ids that other models wrote become such as a family takes. */
+#include <stdlib.h>
+
 #include "base/hash.h"
 #include "base/json_load.h"
 #include "base/mem.h"
@@ -42,28 +44,57 @@ static bool is_result(const json_t *message) {
     return role && strcmp(role, "tool") == 0;
 }
 
-/* Which of the calls a result answers; of none of them: behind all. */
-static size_t place_of(const json_t *calls, const json_t *result) {
-    size_t i;
-    const json_t *one, *id = json_object_get(result, "tool_call_id");
-    json_array_foreach(calls, i, one)
-        if (id && json_equal(id, json_object_get(one, "id"))) return i;
-    return SIZE_MAX;
+/* An id by which calls are found, as text; NULL: there is none, or no memory for it. */
+static char *id_text(const json_t *holder, const char *key) {
+    const json_t *id = json_object_get(holder, key);
+    return id ? hn_json_dump(id, JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
 }
 
-/* Most templates tell results by their order: they come in that of the calls. */
+/* Ids of calls with their places; the first of two with one id is what is found. */
+static json_t *places_of(const json_t *calls) {
+    json_t *places = json_object();
+    size_t i;
+    const json_t *one;
+    json_array_foreach(calls, i, one) {
+        char *id = id_text(one, "id");
+        if (id && !json_object_get(places, id)) json_object_set_new(places, id, json_integer((json_int_t)i));
+        hn_free(id);
+    }
+    return places;
+}
+
+typedef struct placed {
+    size_t place, was; /* of the call that it answers, of none of them: behind all; where it stood */
+    json_t *message;
+} placed;
+
+static int placed_compare(const void *a, const void *b) {
+    const placed *x = a, *y = b;
+    return x->place != y->place ? (x->place > y->place) - (x->place < y->place) : (x->was > y->was) - (x->was < y->was);
+}
+
+static size_t place_of(const json_t *places, const json_t *result) {
+    char *id = id_text(result, "tool_call_id");
+    const json_t *place = id ? json_object_get(places, id) : NULL;
+    hn_free(id);
+    return place ? (size_t)json_integer_value(place) : SIZE_MAX;
+}
+
+/* Most templates tell results by their order: they come in that of the calls. Without memory for that they stay as they are. */
 static void results_sort(json_t *messages, size_t from, const json_t *calls) {
-    enum { MOST = 128 };
-    size_t end = from;
-    while (end < json_array_size(messages) && end - from < MOST && is_result(json_array_get(messages, end))) end++;
-    for (size_t a = from + 1; a < end; a++)
-        for (size_t b = a; b > from; b--) {
-            json_t *x = json_array_get(messages, b - 1), *y = json_array_get(messages, b);
-            if (place_of(calls, x) <= place_of(calls, y)) break;
-            json_incref(x);
-            json_array_set(messages, b - 1, y);
-            json_array_set_new(messages, b, x);
-        }
+    size_t n = 0;
+    while (is_result(json_array_get(messages, from + n))) n++;
+    placed *list = n > 1 ? hn_alloc(n * sizeof *list) : NULL;
+    if (!list) return;
+    json_t *places = places_of(calls);
+    for (size_t i = 0; i < n; i++) {
+        json_t *message = json_array_get(messages, from + i);
+        list[i] = (placed){place_of(places, message), i, json_incref(message)};
+    }
+    qsort(list, n, sizeof *list, placed_compare);
+    for (size_t i = 0; i < n; i++) json_array_set_new(messages, from + i, list[i].message);
+    json_decref(places);
+    hn_free(list);
 }
 
 void hn_calls_convert(const hn_call_family *f, json_t *messages) {

@@ -77,6 +77,25 @@ static void test_results_come_in_order(void **state) {
     json_decref(m);
 }
 
+/* However many there are; those that answer no call, or have no id, stay behind the others in their order. */
+static void test_many_results(void **state) {
+    (void)state;
+    enum { MANY = 500 };
+    json_t *messages = json_array(), *calls = json_array();
+    for (int i = 0; i < MANY; i++) json_array_append_new(calls, json_pack("{s:i,s:{s:s}}", "id", i, "function", "name", "f"));
+    json_array_append_new(messages, json_pack("{s:s,s:o}", "role", "assistant", "tool_calls", calls));
+    json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "tool", "content", "nobody's"));
+    json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "tool", "tool_call_id", "0"));
+    for (int i = MANY; i-- > 0;) json_array_append_new(messages, json_pack("{s:s,s:i}", "role", "tool", "tool_call_id", i));
+    hn_calls_convert(NULL, messages);
+    assert_int_equal(json_array_size(messages), MANY + 3);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(json_integer_value(json_object_get(json_array_get(messages, (size_t)i + 1), "tool_call_id")), i);
+    assert_string_equal(text_of(messages, MANY + 1, "content"), "nobody's");
+    assert_string_equal(text_of(messages, MANY + 2, "tool_call_id"), "0");
+    json_decref(messages);
+}
+
 /* Mistral's templates refuse other ids than nine letters. */
 static void test_ids(void **state) {
     (void)state;
@@ -91,6 +110,6 @@ static void test_ids(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_arguments), cmocka_unit_test(test_large_numbers),
-                                       cmocka_unit_test(test_results_come_in_order), cmocka_unit_test(test_ids)};
+                                       cmocka_unit_test(test_results_come_in_order), cmocka_unit_test(test_many_results), cmocka_unit_test(test_ids)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,24 @@ static void test_deep(void **state) {
     accepter_close(&x);
 }
 
+/* Combinations of branches, and lists that are compared with each other: what takes too many steps is refused. */
+static void test_combined(void **state) {
+    (void)state;
+    static const char why[] = "combined in more than";
+    static const char pair[] = "{\"anyOf\": [{\"properties\": {\"a%1$d\": {\"const\": 1}}}, {\"properties\": {\"b%1$d\": {\"const\": 2}}}]}";
+    static const char branch[] = "{\"type\": \"object\", \"properties\": {\"k\": {\"const\": %d}}, \"required\": [\"k\"]}";
+    source_try(hn_grammar_json_schema, numbered("{\"allOf\": [", pair, 4, "]}"), NULL);
+    source_try(hn_grammar_json_schema, numbered("{\"allOf\": [", pair, 16, "]}"), why);
+    source_try(hn_grammar_json_schema, numbered("{\"oneOf\": [", branch, 256, "]}"), NULL);
+    char *one = numbered("{\"enum\": [", "\"a%d\"", 20000, "]}"), *two = numbered("]}, {\"enum\": [", "\"b%d\"", 20000, "]}]}");
+    char *all = text_of("{\"allOf\": [", one, 1, ",");
+    char *both = text_of(all, two + 4, 1, "");
+    source_try(hn_grammar_json_schema, both, why);
+    free(one);
+    free(two);
+    free(all);
+}
+
 /* Every way of reading these texts would take forever. */
 static void test_ambiguous(void **state) {
     (void)state;
@@ -110,6 +128,7 @@ static void test_ambiguous(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_deep), cmocka_unit_test(test_ambiguous)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_deep), cmocka_unit_test(test_combined),
+                                       cmocka_unit_test(test_ambiguous)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

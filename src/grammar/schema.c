@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/json_load.h"
 
-enum { MAX_LIST = 256, MAX_RULES = 200000, MAX_SOURCE = 16 << 20, POINTER = 120 };
+enum { MAX_LIST = 256, MAX_RULES = 200000, MAX_SOURCE = 16 << 20, POINTER = 120, MAX_WORK = 16000000 };
 
 /* ---- where a schema stands ---- */
 
@@ -50,6 +50,11 @@ hn_expr hn_schema_fail(hn_schema *s, int32_t path, const char *fmt, ...) {
     return hn_builder_fail(s->b, HUNCH_USAGE, "the JSON schema, %s%s: %s", s->pointer[0] || at[0] ? s->pointer : "its root", at, line);
 }
 
+bool hn_schema_worked(hn_schema *s, int32_t path, size_t n) {
+    s->work += n;
+    return s->work <= MAX_WORK || hn_schema_fail(s, path, "its parts are combined in more than %d steps", MAX_WORK) >= 0;
+}
+
 static int32_t put_step(hn_schema *s, hn_schema_path p) {
     if (!hn_grow((void **)&s->paths, &s->cap_paths, s->n_paths + 1, sizeof *s->paths)) return hn_builder_no_memory(s->b);
     s->paths[s->n_paths] = p;
@@ -83,7 +88,7 @@ static bool put_item(hn_schema *s, hn_schema_list *to, hn_schema_item item, int3
 }
 
 bool hn_schema_add(hn_schema *s, hn_schema_list *to, const json_t *node, int32_t path, int32_t from) {
-    if (s->b->failed) return false;
+    if (s->b->failed || !hn_schema_worked(s, path, to->n + HN_SCHEMA_STEPS)) return false;
     if (json_is_true(node)) return true;
     if (json_is_false(node)) return to->never = true;
     if (!hn_json_is_object(node)) return hn_schema_fail(s, path, "expected a schema: an object, true or false") >= 0;
@@ -97,6 +102,7 @@ bool hn_schema_add(hn_schema *s, hn_schema_list *to, const json_t *node, int32_t
 
 bool hn_schema_copy(hn_schema *s, hn_schema_list *to, const hn_schema_list *list) {
     to->never = list->never;
+    if (list->n && !hn_schema_worked(s, list->at[0].path, HN_SCHEMA_STEPS * list->n)) return false;
     for (size_t i = 0; i < list->n; i++)
         if (!put_item(s, to, list->at[i], list->from[i], list->at[i].path)) return false;
     return true;

@@ -48,7 +48,13 @@ typedef struct hn_schema {
     size_t n_rules, cap_rules;
     int32_t *index; /* a hash table of rules, their numbers and one */
     size_t cap_index;
+    size_t work; /* what was looked at, in all of it */
 } hn_schema;
+
+/* Counts n steps, which are comparisons; a schema that is added to a list is HN_SCHEMA_STEPS. Lists grow by what they lead to, and each
+ * combination of branches is one, so a small schema can be one that takes for ever. False: it does; failed. */
+enum { HN_SCHEMA_STEPS = 8 };
+bool hn_schema_worked(hn_schema *s, int32_t path, size_t n);
 
 /* Fails with "POINTER: WHAT"; returns -1. */
 hn_expr hn_schema_fail(hn_schema *s, int32_t path, const char *fmt, ...) HN_PRINTF(3, 4);

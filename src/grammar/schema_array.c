@@ -16,7 +16,7 @@ static const json_t *prefix_of(hn_schema *s, const hn_schema_item *x, size_t *n)
 /* The rule of item number i. */
 static hn_expr item_at(hn_schema *s, const hn_schema_list *list, size_t i) {
     hn_schema_list of = {0};
-    bool ok = true;
+    bool ok = list->n == 0 || hn_schema_worked(s, list->at[0].path, HN_SCHEMA_STEPS * list->n);
     for (size_t k = 0; ok && k < list->n; k++) {
         const hn_schema_item *x = &list->at[k];
         size_t n;

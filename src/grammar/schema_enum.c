@@ -62,11 +62,13 @@ static bool accepted_open(hn_schema *s, accepted *a, const hn_schema_list *list,
     hunch_error why = {0};
     hn_builder *b = hn_builder_open(NULL);
     if (!b) return hn_builder_no_memory(s->b) >= 0;
-    hn_schema other = {.b = b, .root = s->root, .pointer = s->pointer, .paths = s->paths, .n_paths = s->n_paths, .cap_paths = s->cap_paths};
+    hn_schema other = {.b = b, .root = s->root, .pointer = s->pointer, .paths = s->paths, .n_paths = s->n_paths, .cap_paths = s->cap_paths,
+                       .work = s->work};
     const hn_expr e = alone(&other, list, types);
     s->paths = other.paths;
     s->n_paths = other.n_paths;
     s->cap_paths = other.cap_paths;
+    s->work = other.work;
     a->none = !b->failed && b->exprs[e].kind == HN_EXPR_NOTHING;
     if (a->none) return hn_builder_close(&b), true;
     hunch_status st = hn_grammar_finish(&a->grammar, &b, e, &why);
@@ -111,12 +113,13 @@ static hn_expr constant_of(hn_schema *s, const json_t *value) {
 }
 
 /* Whether the item's own enum and const have the value. */
-static bool listed(const hn_schema_item *x, const json_t *value) {
+static bool listed(hn_schema *s, const hn_schema_item *x, const json_t *value) {
     const json_t *only = json_object_get(x->node, "const"), *some = json_object_get(x->node, "enum");
     if (only && !hn_json_same(only, value)) return false;
     bool found = !some;
-    for (size_t i = 0; i < json_array_size(some) && !found; i++) found = hn_json_same(json_array_get(some, i), value);
-    return found;
+    size_t i = 0;
+    for (; i < json_array_size(some) && !found; i++) found = hn_json_same(json_array_get(some, i), value);
+    return hn_schema_worked(s, x->path, i) && found;
 }
 
 typedef struct value_list {
@@ -138,12 +141,12 @@ static bool values_take(hn_schema *s, const hn_schema_list *list, int types, val
     for (size_t k = 0; k < (only ? 1 : json_array_size(first)); k++) {
         const json_t *value = only ? only : json_array_get(first, k);
         bool ok = hn_schema_type_of(value) & types;
-        for (size_t i = 0; i < list->n && ok; i++) ok = (i == from && !only) || listed(&list->at[i], value);
+        for (size_t i = 0; i < list->n && ok; i++) ok = (i == from && !only) || listed(s, &list->at[i], value);
         if (!ok) continue;
         if (!hn_grow((void **)&v->at, &v->cap, v->n + 1, sizeof *v->at)) return hn_builder_no_memory(s->b) >= 0;
         v->at[v->n++] = value;
     }
-    return true;
+    return !s->b->failed;
 }
 
 /* Leaves out the values of these types that the other keywords forbid. */

@@ -87,7 +87,7 @@ static bool required_take(object *o, const hn_schema_item *x) {
 static hn_expr value_of(object *o, const hn_json_name *name) {
     hn_schema_list of = {0};
     hn_schema *s = o->s;
-    bool ok = true;
+    bool ok = o->list->n == 0 || hn_schema_worked(s, o->list->at[0].path, HN_SCHEMA_STEPS * o->list->n);
     for (size_t i = 0; ok && i < o->list->n; i++) {
         const hn_schema_item *x = &o->list->at[i];
         const json_t *properties = json_object_get(x->node, "properties"), *others = json_object_get(x->node, "additionalProperties");

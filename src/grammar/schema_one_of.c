@@ -5,14 +5,16 @@
 
 #include "grammar/schema.h"
 
-enum { MAX_DEPTH = 12, MAX_BRANCHES = 512, MAX_STEPS = 1000000 };
+enum { MAX_DEPTH = 12, MAX_BRANCHES = 512 };
 
 typedef struct exclusion {
     hn_schema *s;
     const hn_schema_list *base; /* what must hold beside the branches */
     int32_t path;
-    int steps; /* a schema can be such that the proof takes for ever */
 } exclusion;
+
+/* A schema can be such that the proof takes for ever. */
+static bool worked(exclusion *x, size_t n) { return hn_schema_worked(x->s, x->path, n); }
 
 static const json_t *follow(exclusion *x, const json_t *node) {
     for (int i = 0; i < MAX_DEPTH && json_object_get(node, "$ref") && !x->s->b->failed; i++) {
@@ -27,12 +29,12 @@ static const json_t *follow(exclusion *x, const json_t *node) {
 static int types_of(exclusion *x, const json_t *node, int depth) {
     node = follow(x, node);
     if (json_is_false(node)) return 0;
-    if (!hn_json_is_object(node) || depth == 0 || ++x->steps > MAX_STEPS) return HN_SCHEMA_ANY;
+    if (!hn_json_is_object(node) || depth == 0 || !worked(x, HN_SCHEMA_STEPS)) return HN_SCHEMA_ANY;
     const json_t *only = json_object_get(node, "const"), *some = json_object_get(node, "enum"), *all = json_object_get(node, "allOf");
     int types = hn_schema_types(x->s, node, x->path), listed = 0;
     if (types < 0) return HN_SCHEMA_ANY;
     if (only) types &= hn_schema_type_of(only);
-    for (size_t i = 0; i < json_array_size(some); i++) listed |= hn_schema_type_of(json_array_get(some, i));
+    for (size_t i = 0; i < json_array_size(some) && worked(x, 1); i++) listed |= hn_schema_type_of(json_array_get(some, i));
     if (some) types &= listed;
     for (size_t i = 0; i < json_array_size(all); i++) types &= types_of(x, json_array_get(all, i), depth - 1);
     for (int k = 0; k < 2; k++) {
@@ -44,16 +46,16 @@ static int types_of(exclusion *x, const json_t *node, int depth) {
     return types;
 }
 
-static bool requires(const json_t *node, const char *name) {
+static bool requires(exclusion *x, const json_t *node, const char *name) {
     const json_t *names = json_object_get(node, "required");
-    for (size_t i = 0; i < json_array_size(names); i++)
+    for (size_t i = 0; i < json_array_size(names) && worked(x, 1); i++)
         if (json_is_string(json_array_get(names, i)) && strcmp(json_string_value(json_array_get(names, i)), name) == 0) return true;
     return false;
 }
 
 static bool base_requires(exclusion *x, const char *name) {
     for (size_t i = 0; i < x->base->n; i++)
-        if (requires(x->base->at[i].node, name)) return true;
+        if (requires(x, x->base->at[i].node, name)) return true;
     return false;
 }
 
@@ -67,7 +69,7 @@ static bool property_excludes(exclusion *x, const json_t *a, const json_t *b, bo
     for (void *i = json_object_iter(of_a); i; i = json_object_iter_next(of_a, i)) {
         const char *name = json_object_iter_key(i);
         const json_t *other = json_object_get(of_b, name);
-        const bool given = requires(a, name) || requires(b, name) || (top && base_requires(x, name));
+        const bool given = requires(x, a, name) || requires(x, b, name) || (top && base_requires(x, name));
         if (given && other && excludes(x, json_object_iter_value(i), other, HN_SCHEMA_ANY, depth - 1)) return true;
     }
     for (size_t i = 0; i < json_array_size(names); i++) {
@@ -104,14 +106,15 @@ static bool lengths_exclude(const json_t *a, const json_t *b, const char *least,
 }
 
 /* The list of values of a schema: const or enum; a const is a list of one. */
-static bool values_exclude(const json_t *a, const json_t *b) {
+static bool values_exclude(exclusion *x, const json_t *a, const json_t *b) {
     const json_t *one_a = json_object_get(a, "const"), *one_b = json_object_get(b, "const");
     const json_t *some_a = json_object_get(a, "enum"), *some_b = json_object_get(b, "enum");
     const size_t n = one_a ? 1 : json_array_size(some_a), m = one_b ? 1 : json_array_size(some_b);
     if ((!one_a && !some_a) || (!one_b && !some_b)) return false;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < m; k++)
-            if (hn_json_same(one_a ? one_a : json_array_get(some_a, i), one_b ? one_b : json_array_get(some_b, k))) return false;
+            if (!worked(x, 1) ||
+                hn_json_same(one_a ? one_a : json_array_get(some_a, i), one_b ? one_b : json_array_get(some_b, k))) return false;
     return true;
 }
 
@@ -130,11 +133,11 @@ static bool parts_exclude(exclusion *x, const json_t *a, const json_t *b, int ba
 }
 
 static bool excludes(exclusion *x, const json_t *a, const json_t *b, int base_types, int depth) {
-    if (depth == 0 || ++x->steps > MAX_STEPS || x->s->b->failed) return false;
+    if (depth == 0 || x->s->b->failed || !worked(x, HN_SCHEMA_STEPS)) return false;
     const int types = types_of(x, a, depth) & types_of(x, b, depth) & base_types;
     a = follow(x, a);
     b = follow(x, b);
-    if (types == 0 || values_exclude(a, b)) return true;
+    if (types == 0 || values_exclude(x, a, b)) return true;
     if (!hn_json_is_object(a) || !hn_json_is_object(b)) return false;
     if ((types & ~(HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION)) == 0 && (ranges_exclude(a, b) || ranges_exclude(b, a))) return true;
     if (types == HN_SCHEMA_STRING && lengths_exclude(a, b, "minLength", "maxLength")) return true;
@@ -145,7 +148,7 @@ static bool excludes(exclusion *x, const json_t *a, const json_t *b, int base_ty
 }
 
 bool hn_schema_exclusive(hn_schema *s, const hn_schema_list *list, const json_t *branches, int32_t path) {
-    exclusion x = {s, list, path, 0};
+    exclusion x = {s, list, path};
     const size_t n = json_array_size(branches);
     int types = HN_SCHEMA_ANY;
     for (size_t i = 0; i < list->n; i++) types &= hn_schema_types(s, list->at[i].node, list->at[i].path);

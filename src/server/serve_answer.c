@@ -75,15 +75,15 @@ bool serve_is_cut(const serve_choice *c) {
 }
 
 size_t serve_thinking_tokens(const serve_choice *c) {
-    size_t at = 0, n = 0;
-    while (n < c->n_tokens && at < c->parts.thinking_end) {
+    serve_choice *own = &c->call->choices[c->index]; /* its count goes on where it was */
+    while (own->thinking_n < c->n_tokens && own->thinking_at < c->parts.thinking_end) {
         const char *bytes;
         size_t len = 0;
         bool special = false;
-        hunch_token_piece(c->call->model, c->tokens[n++], &bytes, &len, &special, NULL);
-        at += special && !c->call->request.special_text ? 0 : len;
+        hunch_token_piece(c->call->model, c->tokens[own->thinking_n++], &bytes, &len, &special, NULL);
+        own->thinking_at += special && !c->call->request.special_text ? 0 : len;
     }
-    return n;
+    return own->thinking_n;
 }
 
 /* Parts of an answer's tokens, as far as there are any. */

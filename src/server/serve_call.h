@@ -68,6 +68,7 @@ typedef struct serve_choice {
     int sent_calls; /* whose beginnings were sent */
     bool begun, ended;
     serve_told told;
+    size_t thinking_n, thinking_at; /* tokens that are known to be of its thinking, and their bytes: the next count goes on there */
 } serve_choice;
 
 enum {
