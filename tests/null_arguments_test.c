@@ -181,6 +181,11 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_tokenize_pieces, pieces, m, "a", 1, NULL, 1, &ids, &n, why);
     REFUSED(hunch_tokenize_pieces, ids, m, "a", 1, &whole, 1, NULL, &n, why);
     REFUSED(hunch_tokenize_pieces, n, m, "a", 1, &whole, 1, &ids, NULL, why);
+    REFUSED(hunch_tokenize_at_most, m, NULL, "a", 1, NULL, 0, 0, 1, &ids, &n, why);
+    REFUSED(hunch_tokenize_at_most, text, m, NULL, 1, NULL, 0, 0, 1, &ids, &n, why);
+    REFUSED(hunch_tokenize_at_most, pieces, m, "a", 1, NULL, 1, 0, 1, &ids, &n, why);
+    REFUSED(hunch_tokenize_at_most, ids, m, "a", 1, NULL, 0, 0, 1, NULL, &n, why);
+    REFUSED(hunch_tokenize_at_most, n, m, "a", 1, NULL, 0, 0, 1, &ids, NULL, why);
     hunch_split split = {0};
     hunch_part part;
     assert_false(hunch_marks_are_special(NULL)), seen("hunch_marks_are_special", "m");

@@ -156,7 +156,7 @@ if(NOT HUNCH_SANITIZE)
 endif()
 # The server, by a client of its own in Python's standard library (tests/server/); what is called long runs under `make test-long` only.
 if(TARGET hunch-serve)
-  foreach(name harmony tools callers protocol protocols odd cases structured soak hostile clients_long protocols_long frameworks_long guidellm_long soak_long crowd_long hostile_long tools_long)
+  foreach(name strangers harmony tools callers protocol protocols odd cases structured soak hostile clients_long protocols_long frameworks_long guidellm_long soak_long crowd_long hostile_long tools_long)
     add_test(NAME server_${name}_test COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/server/server_${name}_test.py $<TARGET_FILE_DIR:hunch-serve>)
     set_tests_properties(server_${name}_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
       ENVIRONMENT "HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache;PYTHONDONTWRITEBYTECODE=1;HUNCH_MICROHTTPD=${MICROHTTPD_VERSION}")

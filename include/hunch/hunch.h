@@ -197,6 +197,10 @@ hunch_status hunch_chat_pieces(const hunch_model *m, const char *vars_json, cons
  * not UTF-8. *ids: to be freed with hunch_free. */
 hunch_status hunch_tokenize_pieces(const hunch_model *m, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
                                    hunch_token **ids, size_t *n, hunch_error *err);
+/* As hunch_tokenize (pieces NULL) and hunch_tokenize_pieces (flags: HUNCH_TEXT_RENDERED), but a text of more than `most` tokens is not read
+ * to its end: then *ids is NULL, and *n a number above `most` that the text has at least. */
+hunch_status hunch_tokenize_at_most(const hunch_model *m, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                    int flags, size_t most, hunch_token **ids, size_t *n, hunch_error *err);
 typedef struct hunch_message {
     const char *role, *content; /* role: "system", "user", "assistant" */
 } hunch_message;

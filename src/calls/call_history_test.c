@@ -110,6 +110,7 @@ static void test_ids(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_arguments), cmocka_unit_test(test_large_numbers),
-                                       cmocka_unit_test(test_results_come_in_order), cmocka_unit_test(test_many_results), cmocka_unit_test(test_ids)};
+                                       cmocka_unit_test(test_results_come_in_order),
+                                       cmocka_unit_test(test_many_results), cmocka_unit_test(test_ids)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

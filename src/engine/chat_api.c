@@ -134,6 +134,16 @@ hunch_status hunch_tokenize_pieces(const hunch_model *m, const char *text, size_
     return st ? st : hn_tokenizer_encode_pieces(m->tokenizer, text, len, pieces, n_pieces, HUNCH_TEXT_RENDERED, ids, n, err);
 }
 
+hunch_status hunch_tokenize_at_most(const hunch_model *m, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                    int flags, size_t most, hunch_token **ids, size_t *n, hunch_error *err) {
+    const hn_argument needed[] = {{"m", m},     {"text", text || len == 0}, {"pieces", pieces || n_pieces == 0},
+                                  {"ids", ids}, {"n", n},                   {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (!st) st = hn_need_tokenizer(m, err);
+    if (st) return st;
+    return hn_tokenizer_encode_at_most(m->tokenizer, text, len, pieces, n_pieces, flags & HUNCH_TEXT_RENDERED, most, ids, n, err);
+}
+
 static hunch_status conversation_json(const hunch_message *messages, size_t n, json_t **vars, hunch_error *err) {
     json_t *list = json_array();
     *vars = json_pack("{s:o}", "messages", list);

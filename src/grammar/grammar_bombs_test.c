@@ -90,7 +90,8 @@ static void test_deep(void **state) {
 static void test_combined(void **state) {
     (void)state;
     static const char why[] = "combined in more than";
-    static const char pair[] = "{\"anyOf\": [{\"properties\": {\"a%1$d\": {\"const\": 1}}}, {\"properties\": {\"b%1$d\": {\"const\": 2}}}]}";
+    static const char pair[] = "{\"anyOf\": [{\"properties\": {\"a%1$d\": {\"const\": 1}}}, "
+                               "{\"properties\": {\"b%1$d\": {\"const\": 2}}}]}";
     static const char branch[] = "{\"type\": \"object\", \"properties\": {\"k\": {\"const\": %d}}, \"required\": [\"k\"]}";
     source_try(hn_grammar_json_schema, numbered("{\"allOf\": [", pair, 4, "]}"), NULL);
     source_try(hn_grammar_json_schema, numbered("{\"allOf\": [", pair, 16, "]}"), why);

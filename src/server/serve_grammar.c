@@ -142,6 +142,15 @@ static bool source_read(source *s, const json_t *body, serve_error *err) {
     return true;
 }
 
+bool serve_grammar_given(const json_t *body) {
+    static const char *const others[] = {"response_format", "structured_outputs", "format", "text", "output_format", "output_config"};
+    for (int i = 0; i < FIELDS; i++)
+        if (serve_field(body, fields[i].name)) return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (serve_field(body, others[i])) return true;
+    return false;
+}
+
 bool serve_grammar_read(serve_call *c, const json_t *body, serve_error *err) {
     const bool thinks = c->n_prompts > 0 && c->prompts[0].thinks;
     const hunch_grammar_start start = !c->chat ? HUNCH_GRAMMAR_AT_ONCE : thinks ? HUNCH_GRAMMAR_IN_THINKING : HUNCH_GRAMMAR_AFTER_THINKING;

@@ -9,5 +9,7 @@
 
 /* Opens the grammar that the body asks for, if any; the call's prompts are made. False after an error. */
 bool serve_grammar_read(serve_call *c, const json_t *body, serve_error *err);
+/* Whether a body, of any protocol, may ask for one. */
+bool serve_grammar_given(const json_t *body);
 
 #endif

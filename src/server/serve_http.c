@@ -3,33 +3,35 @@
  * wakes it (serve_call.h). While it is suspended libmicrohttpd does not look at its socket; the engine's thread does, between rounds. */
 #include "server/serve_http.h"
 
-#include <errno.h>
+#include <malloc.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/serve_answer.h"
 #include "server/serve_fields.h"
+#include "server/serve_grammar.h"
 #include "server/serve_guests.h"
 #include "server/serve_address.h"
 #include "server/serve_head.h"
 #include "server/serve_log.h"
+#include "server/serve_sessions.h"
+#include "server/serve_socket.h"
+#include "server/serve_work.h"
 
 enum {
     THREADS = 2,
     CONNECTION_MEMORY = 32 << 10,
     PIECE = 16 << 10,
-    OWN_FILES = 128,
-    BACKLOG = 1024,
-    SEND_BUFFER = 128 << 10
+    LARGE_BODY = 1 << 20, /* bytes, whose memory is given back to the system at once */
+    SHORT_BODY = 64 << 10,
+    LARGE_ANSWER = 4096   /* values, the writing of which is not for threads of sockets */
 };
 /* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 1.0 on; older ones do not show them to us, and
  * what they refuse when they are told to be strict is refused here, with one head, where theirs has two. */
@@ -38,15 +40,19 @@ enum {
 #else
 #define STRICT
 #endif
-static const size_t most_bodies = (size_t)256 << 20; /* bytes of all requests that are being received */
+static const size_t most_bodies = (size_t)256 << 20; /* bytes of all requests that are not read yet */
 
 struct serve_http {
     serve_server *server;
     struct MHD_Daemon *daemon;
     serve_guests *guests;
+    serve_work *work;
     atomic_int busy;
     atomic_size_t bodies;
 };
+
+/* What becomes of a request: its body comes, threads for work read it, its call runs, they write the answer if that is large. */
+typedef enum stage { COMES, IS_READ, RUNS, IS_WRITTEN } stage;
 
 /* A request under way. */
 typedef struct exchange {
@@ -64,7 +70,14 @@ typedef struct exchange {
     size_t dropped;     /* bytes of the body that were not kept */
     serve_error refused; /* before the body; its status is 0: it was not */
     serve_call *call;    /* submitted; NULL: none */
+    stage stage;
+    serve_task task;     /* while threads for work have it the connection sleeps, and nobody else touches this */
+    serve_asked asked;
+    serve_reply reply;   /* what they made of it */
+    serve_error error;   /* or why they did not; its status is 0: they did */
+    char *text;          /* what they wrote; NULL: nothing */
     const char *cut;     /* why the server dropped it before its body was there; NULL: it did not */
+    bool large; /* its body was */
     bool streaming, last, preflight;
     serve_bytes events; /* of a stream, [sent, n) is not sent yet */
     size_t sent;
@@ -117,15 +130,20 @@ static enum MHD_Result respond(exchange *x, int http, struct MHD_Response *r, co
     return ok;
 }
 
-static struct MHD_Response *json_response(json_t *value) {
+static char *json_text(json_t *value) {
     char *text = serve_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
     json_decref(value);
+    return text;
+}
+
+/* Takes the text. */
+static struct MHD_Response *text_response(char *text) {
     return text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL; /* hn_free is free */
 }
 
 static enum MHD_Result respond_error(exchange *x, const serve_error *err) {
     char number[16];
-    struct MHD_Response *r = json_response(x->protocol->error(err, x->id));
+    struct MHD_Response *r = text_response(json_text(x->protocol->error(err, x->id)));
     serve_metrics_refused(x->h->server->metrics, err->http);
     snprintf(x->why, sizeof x->why, "%.299s", err->message);
     snprintf(number, sizeof number, "%d", err->retry_after);
@@ -148,6 +166,20 @@ static enum MHD_Result respond_text(exchange *x, serve_bytes *text) {
 static void wake(void *user) {
     exchange *x = user;
     MHD_resume_connection(x->connection);
+}
+
+static int socket_of(const exchange *x) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+/* The address that asks: behind a proxy that is trusted, the last one that it names; as we write it, whatever stands around it. */
+static const char *client_of(exchange *x, char to[INET6_ADDRSTRLEN + 1]) {
+    const char *named = serve_guest_is_proxy(x->h->guests, x->guest) ? x->forwarded : NULL, *last = named ? strrchr(named, ',') : NULL;
+    if (last) named = last + 1;
+    const serve_address a = named ? serve_address_read(named + strspn(named, " \t")) : (serve_address){0};
+    serve_address_text(&a, to);
+    return to[0] ? to : serve_guest_address(x->guest);
 }
 
 static void fall_asleep(exchange *x) {
@@ -187,27 +219,74 @@ static enum MHD_Result respond_stream(exchange *x) {
     return respond(x, 200, r, x->protocol->stream_type);
 }
 
+/* Leaves the rest to threads for work. False: the queue of its client is full. */
+static bool work_add(exchange *x, void (*run)(void *user, bool dropped), bool is_long) {
+    char address[INET6_ADDRSTRLEN + 1], client[SERVE_CLIENT];
+    if (x->tenant) snprintf(client, sizeof client, "key %016llx", (unsigned long long)x->tenant);
+    else snprintf(client, sizeof client, "%s", client_of(x, address));
+    x->task = (serve_task){.run = run, .user = x, .is_long = is_long};
+    return serve_work_add(x->h->work, client, &x->task);
+}
+
+/* The same, and the connection sleeps until they are done. */
+static bool hand_over(exchange *x, void (*run)(void *user, bool dropped), bool is_long) {
+    MHD_suspend_connection(x->connection);
+    if (work_add(x, run, is_long)) return true;
+    MHD_resume_connection(x->connection);
+    return false;
+}
+
+/* Values of an answer, roughly. */
+static size_t answer_size(const serve_call *c) {
+    size_t sum = 0;
+    for (int i = 0; i < c->n_choices; i++) {
+        const serve_choice *one = &c->choices[i];
+        const size_t prompt = c->echo || c->token_ids ? one->prompt->n : 0;
+        sum += (one->n_tokens + prompt) * (1 + (c->request.logprobs ? (size_t)one->n_top : 0)) + (size_t)one->n_pooled;
+    }
+    return sum;
+}
+
+/* Makes the text of an answer that is over. */
+static void answer_write(void *user, bool dropped) {
+    exchange *x = user;
+    serve_call *c = x->call;
+    pthread_mutex_lock(&c->lock);
+    x->error = (serve_error){0};
+    if (!dropped && !serve_answer_failed(c, &x->error)) x->text = json_text(x->protocol->whole(x->h->server, c));
+    pthread_mutex_unlock(&c->lock);
+    x->stage = IS_WRITTEN;
+}
+
+static void answer_write_apart(void *user, bool dropped) {
+    exchange *x = user;
+    answer_write(x, dropped);
+    MHD_resume_connection(x->connection);
+}
+
 /* The whole answer if it is there, else the connection sleeps until it is. */
 static enum MHD_Result respond_whole(exchange *x) {
     serve_call *c = x->call;
-    serve_error err;
-    json_t *answer = NULL;
-    bool failed = false;
     pthread_mutex_lock(&c->lock);
     const bool gone = c->gone, over = c->left == 0;
-    if (!gone && over) failed = serve_answer_failed(c, &err);
-    if (!gone && over && !failed) answer = x->protocol->whole(x->h->server, c);
+    const size_t size = over ? answer_size(c) : 0;
     if (!gone && !over) fall_asleep(x);
     pthread_mutex_unlock(&c->lock);
     if (gone) return MHD_NO;
     if (!over) return MHD_YES;
-    return failed ? respond_error(x, &err) : respond(x, 200, json_response(answer), "application/json");
+    if (x->stage != IS_WRITTEN) {
+        if (size > LARGE_ANSWER && hand_over(x, answer_write_apart, true)) return MHD_YES;
+        answer_write(x, false);
+    }
+    if (x->error.http) return respond_error(x, &x->error);
+    struct MHD_Response *r = text_response(x->text);
+    x->text = NULL;
+    return respond(x, 200, r, "application/json");
 }
 
 static enum MHD_Result call_begin(exchange *x, serve_call *c) {
     serve_error err = {0};
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    c->fd = info ? info->connect_fd : -1;
+    c->fd = socket_of(x);
     c->wake = wake;
     c->wake_user = x;
     if (!serve_engine_submit(x->h->server->engine, c, &err)) {
@@ -215,6 +294,7 @@ static enum MHD_Result call_begin(exchange *x, serve_call *c) {
         return respond_error(x, &err);
     }
     x->call = c;
+    x->stage = RUNS;
     return c->stream ? respond_stream(x) : respond_whole(x);
 }
 
@@ -226,22 +306,85 @@ static bool is_preflight(exchange *x) {
            serve_callers_allowed(x->h->server->settings->callers, header(x, "Origin"));
 }
 
+static void body_drop(exchange *x) {
+    atomic_fetch_sub(&x->h->bodies, x->body.n);
+    serve_bytes_free(&x->body);
+}
+
+/* The body's bytes are not kept for the time that its answer takes. */
+static bool body_read(exchange *x) {
+    x->asked.body = serve_body_parse(x->body.at, x->body.n, &x->error);
+    x->large |= x->body.n > LARGE_BODY;
+    body_drop(x);
+    return x->asked.body != NULL;
+}
+
+/* Asks the route. */
+static void request_ask(exchange *x) {
+    serve_error err = {0}; /* may have been set by what was tried first, and has no meaning then */
+    if (!x->route->answer(x->h->server, &x->asked, &x->reply, &err)) x->error = err;
+    else if (x->reply.json) x->text = json_text(x->reply.json);
+    x->reply.json = NULL;
+    json_decref(x->asked.body);
+    x->asked.body = NULL;
+    x->stage = IS_READ;
+}
+
+static void request_drop(exchange *x) {
+    serve_fail(&x->error, 503, NULL, "the request is not read: the server is shutting down, or its client has gone");
+    x->error.retry_after = 1;
+    json_decref(x->asked.body);
+    x->asked.body = NULL;
+    x->stage = IS_READ;
+}
+
+/* A task. What a client that has gone asks is nobody's. A short body may have a grammar that is long to compile. */
+static void request_read(void *user, bool dropped) {
+    exchange *x = user;
+    bool large;
+    if (dropped || serve_socket_closed(socket_of(x))) request_drop(x);
+    else if (x->asked.body || body_read(x)) {
+        if (!x->task.is_long && serve_grammar_given(x->asked.body) && work_add(x, request_read, true)) return;
+        request_ask(x);
+    } else x->stage = IS_READ;
+    large = x->large;
+    MHD_resume_connection(x->connection); /* x may be gone behind this */
+#ifdef __GLIBC__
+    if (large) malloc_trim(0); /* JSON takes many times the bytes of its text, in pieces that would stay here */
+#else
+    (void)large;
+#endif
+}
+
+/* Once it is read. */
+static enum MHD_Result respond_read(exchange *x) {
+    if (x->error.http) return respond_error(x, &x->error);
+    if (x->reply.call) {
+        serve_call *c = x->reply.call;
+        x->reply.call = NULL;
+        return call_begin(x, c);
+    }
+    if (!x->text) return respond_text(x, &x->reply.text);
+    struct MHD_Response *r = text_response(x->text);
+    x->text = NULL;
+    return respond(x, 200, r, "application/json");
+}
+
 static enum MHD_Result answer(exchange *x) {
-    serve_server *s = x->h->server;
-    serve_asked q = {.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority"), .tenant = x->tenant};
-    serve_reply r = {0};
-    serve_error err = {0};
     if (x->call) return respond_whole(x); /* it was woken */
+    if (x->stage == IS_READ) return respond_read(x);
     if (x->preflight) return respond(x, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
     if (x->refused.http) return respond_error(x, &x->refused);
     const size_t n = strlen(x->route->path);
-    q.rest = strlen(x->path) > n ? x->path + n : "";
-    if (strcmp(x->route->method, "POST") == 0 && !(q.body = serve_body_parse(x->body.at, x->body.n, &err))) return respond_error(x, &err);
-    const bool ok = x->route->answer(s, &q, &r, &err);
-    json_decref(q.body);
-    if (!ok) return respond_error(x, &err);
-    if (r.call) return call_begin(x, r.call);
-    return r.json ? respond(x, 200, json_response(r.json), "application/json") : respond_text(x, &r.text);
+    x->asked = (serve_asked){.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority"), .tenant = x->tenant,
+                             .rest = strlen(x->path) > n ? x->path + n : ""};
+    if (strcmp(x->route->method, "POST") != 0) return request_ask(x), respond_read(x);
+    if (hand_over(x, request_read, x->body.n > SHORT_BODY)) return MHD_YES;
+    serve_error err = {0};
+    body_drop(x);
+    serve_fail(&err, 503, NULL, "%d requests of this client wait to be read already", x->h->server->settings->queue);
+    err.retry_after = 1;
+    return respond_error(x, &err);
 }
 
 /* The client's id of the request if it is a plain word, else one of our own. */
@@ -309,12 +452,12 @@ static bool body_take(exchange *x, const char *data, size_t n) {
     if (hn_now() - x->begun_s > h->server->settings->stall_s) return x->cut = "dropped: its body came too slowly", false;
     if (!x->refused.http && x->body.n + n > most) too_large(x, &x->refused);
     if (x->refused.http) return x->cut = (x->dropped += n) > 4 * most ? "dropped: its body was refused and did not end" : NULL, !x->cut;
-    if (atomic_fetch_add(&h->bodies, n) + n > most_bodies)
-        return x->cut = "dropped: the bodies of all requests are too large together", atomic_fetch_sub(&h->bodies, n), false;
-    if (serve_bytes_add(&x->body, data, n)) return true;
-    x->cut = "dropped: no memory for its body";
+    if (atomic_fetch_add(&h->bodies, n) + n <= most_bodies && serve_bytes_add(&x->body, data, n)) return true;
     atomic_fetch_sub(&h->bodies, n);
-    return false;
+    body_drop(x);
+    serve_fail(&x->refused, 503, NULL, "the bodies of requests that are not read yet hold more than %zu MiB", most_bodies >> 20);
+    x->refused.retry_after = 1;
+    return true;
 }
 
 static enum MHD_Result access_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
@@ -366,15 +509,6 @@ static enum MHD_Result accept_policy(void *cls, const struct sockaddr *from, soc
     return serve_guests_admit(h->guests, from) ? MHD_YES : MHD_NO;
 }
 
-/* The address that asks: behind a proxy that is trusted, the last one that it names; as we write it, whatever stands around it. */
-static const char *client_of(exchange *x, char to[INET6_ADDRSTRLEN + 1]) {
-    const char *named = serve_guest_is_proxy(x->h->guests, x->guest) ? x->forwarded : NULL, *last = named ? strrchr(named, ',') : NULL;
-    if (last) named = last + 1;
-    const serve_address a = named ? serve_address_read(named + strspn(named, " \t")) : (serve_address){0};
-    serve_address_text(&a, to);
-    return to[0] ? to : serve_guest_address(x->guest);
-}
-
 static void log_it(exchange *x, enum MHD_RequestTerminationCode code) {
     char address[INET6_ADDRSTRLEN + 1];
     const char *ended = code == MHD_REQUEST_TERMINATED_COMPLETED_OK       ? NULL
@@ -398,9 +532,11 @@ static void completed(void *cls, struct MHD_Connection *connection, void **state
     if (x->call) serve_engine_abandon(h->server->engine, x->call);
     log_it(x, code);
     serve_guest_waits(h->guests, x->guest);
-    atomic_fetch_sub(&h->bodies, x->body.n);
+    body_drop(x);
     serve_call_release(x->call);
-    serve_bytes_free(&x->body);
+    serve_call_release(x->reply.call);
+    serve_bytes_free(&x->reply.text);
+    hn_free(x->text);
     serve_bytes_free(&x->events);
     hn_free(x);
     *state = NULL;
@@ -412,78 +548,38 @@ static void completed(void *cls, struct MHD_Connection *connection, void **state
 int serve_http_busy(serve_http *h) { return atomic_load(&h->busy); }
 
 void serve_http_stop(serve_http *h) {
+    serve_work_stop(h->work); /* no connection sleeps for it when the daemon ends */
     MHD_stop_daemon(h->daemon);
+    serve_work_free(h->work);
     serve_guests_free(h->guests);
     hn_free(h);
 }
 
-/* As many as the limit of open files allows, which is raised as far as it may be. */
-static unsigned connections(int wanted) {
-    struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r)) return (unsigned)wanted;
-    const rlim_t need = (rlim_t)wanted + OWN_FILES;
-    if (r.rlim_cur < need) {
-        r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
-        setrlimit(RLIMIT_NOFILE, &r);
-        getrlimit(RLIMIT_NOFILE, &r);
-    }
-    return r.rlim_cur < need ? (unsigned)(r.rlim_cur > 2 * OWN_FILES ? r.rlim_cur - OWN_FILES : OWN_FILES)
-                             : (unsigned)wanted;
-}
-
-bool serve_host_is_local(const char *host) {
-    const struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *list;
-    if (getaddrinfo(host, NULL, &hints, &list)) return false; /* socket_open says why */
-    const serve_address a = serve_address_of(list->ai_addr);
-    freeaddrinfo(list);
-    return serve_address_is_loopback(&a);
-}
-
-static hunch_status socket_open(int *out, const serve_settings *s, char *url, hunch_error *err) {
-    char port[8], number[64];
-    struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *list;
-    struct sockaddr_storage own;
-    socklen_t size = sizeof own;
-    const int yes = 1, buffer = SEND_BUFFER; /* what a client does not read waits here, where it can be paused, not in the system */
-    snprintf(port, sizeof port, "%d", s->port);
-    const int code = getaddrinfo(s->host, port, &hints, &list);
-    if (code) return hn_fail(err, HUNCH_USAGE, "--host %s: %s", s->host, gai_strerror(code));
-    const int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-                    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) == 0 &&
-                    bind(fd, list->ai_addr, list->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0 &&
-                    getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
-                    getnameinfo((struct sockaddr *)&own, size, NULL, 0, number, sizeof number, NI_NUMERICSERV) == 0;
-    const int why = errno;
-    freeaddrinfo(list);
-    if (!ok) {
-        if (fd >= 0) close(fd);
-        return hn_fail(err, HUNCH_FAILED, "cannot listen at %s, port %d: %s", s->host, s->port, strerror(why));
-    }
-    snprintf(url, 300, strchr(s->host, ':') ? "http://[%.200s]:%s" : "http://%.200s:%s", s->host, number);
-    *out = fd;
-    return HUNCH_OK;
+static void http_free(serve_http *h) {
+    serve_guests_free(h->guests);
+    if (h->work) serve_work_stop(h->work);
+    serve_work_free(h->work);
+    hn_free(h);
 }
 
 hunch_status serve_http_start(serve_http **out, serve_server *server, char *url, hunch_error *err) {
     const serve_settings *s = server->settings;
     int fd;
-    const hunch_status st = socket_open(&fd, s, url, err);
+    const hunch_status st = serve_socket_open(&fd, s, url, err);
     if (st) return st;
     serve_http *h = serve_alloc(1, sizeof *h);
     h->server = server;
     h->guests = serve_guests_new(s->stall_s, s->connections_per_address, s->proxy);
-    if (h->guests)
+    h->work = serve_work_new(serve_work_threads(), s->queue);
+    if (h->guests && h->work)
         h->daemon = MHD_start_daemon(
             MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, accept_policy, h, access_handle, h,
             STRICT MHD_OPTION_NOTIFY_CONNECTION, noted, h, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
-            (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, connections(s->connections), MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, serve_socket_most(s->connections), MHD_OPTION_CONNECTION_TIMEOUT,
             (unsigned)s->stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
             MHD_OPTION_NOTIFY_COMPLETED, completed, h, MHD_OPTION_END);
     if (h->daemon) return *out = h, HUNCH_OK;
     close(fd);
-    serve_guests_free(h->guests);
-    hn_free(h);
+    http_free(h);
     return hn_fail(err, HUNCH_FAILED, "the server's threads cannot be started");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_http.h - the connections: libmicrohttpd's threads read requests, call endpoints and send what they answer. The only file of the
- * project that opens a socket is serve_http.c. */
+/* serve_http.h - the connections: libmicrohttpd's threads take requests and send answers; what takes long between is done by threads for
+ * work (serve_work.h). The only file of the project that opens a socket is serve_socket.c. */
 #ifndef HN_SERVE_HTTP_H
 #define HN_SERVE_HTTP_H
 
@@ -8,8 +8,6 @@
 
 typedef struct serve_http serve_http;
 
-/* Whether an address or a name to listen at is of this machine alone. */
-bool serve_host_is_local(const char *host);
 /* Listens. *url: "http://127.0.0.1:8080", of at most 300 bytes. */
 hunch_status serve_http_start(serve_http **out, serve_server *s, char *url, hunch_error *err);
 int serve_http_busy(serve_http *h); /* requests that are not answered completely */

@@ -53,7 +53,7 @@ static bool bias_take(json_t *to, hunch_model *m, const json_t *pair, serve_erro
     if (json_array_size(pair) != 2 || !(json_is_integer(what) || json_string_length(what)) || !(ban || json_is_number(bias)))
         return serve_fail(err, 400, "logit_bias", "logit_bias is not a list of [token or text, number or false], or an object");
     if (json_is_string(what) &&
-        !serve_prompt_tokenize(m, json_string_value(what), json_string_length(what), 0, "logit_bias", &ids, &n, err))
+        !serve_prompt_tokenize(m, json_string_value(what), json_string_length(what), 0, "logit_bias", SIZE_MAX, &ids, &n, err))
         return false;
     for (size_t i = 0; i < (ids ? n : 1); i++) {
         char id[24];

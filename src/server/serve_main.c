@@ -4,6 +4,7 @@
  * (serve_engine.c). */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,10 +20,11 @@
 #include "server/serve_head.h"
 #include "server/serve_http.h"
 #include "server/serve_log.h"
+#include "server/serve_socket.h"
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
 
-enum { MOST_TEMPLATE = 4 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000, LONGEST_NAME = 255 };
+enum { MOST_TEMPLATE = 4 << 20, APART = 1 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000, LONGEST_NAME = 255 };
 
 typedef struct program {
     tool_options o;
@@ -292,6 +294,9 @@ int main(int argc, char **argv) {
     static program p;
     sigset_t set;
     closed_streams_reserve();
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, APART); /* else it grows with what is freed, and heaps of threads keep bodies of 16 MB */
+#endif
     json_set_alloc_funcs(serve_json_alloc, free);
     int code = tool_serve_parse(&p.o, argc, argv);
     if (code >= 0) return code;

@@ -9,13 +9,13 @@
 #include "base/mem.h"
 #include "server/serve_fields.h"
 
-bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, hunch_token **ids, size_t *n,
-                           serve_error *err) {
+bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, size_t most, hunch_token **ids,
+                           size_t *n, serve_error *err) {
     hunch_error why = {0};
     hunch_model_info info;
     hunch_model_get_info(m, &info);
     if (!info.has_tokenizer) return serve_fail(err, 400, field, "the model has no tokenizer: send token ids");
-    if (hunch_tokenize(m, text, len, flags, ids, n, &why)) return serve_fail_hunch(err, field, &why);
+    if (hunch_tokenize_at_most(m, text, len, NULL, 0, flags, most, ids, n, &why)) return serve_fail_hunch(err, field, &why);
     return true;
 }
 
@@ -220,12 +220,16 @@ bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bo
     return ok;
 }
 
-bool serve_rendered_tokenize(hunch_model *m, const serve_rendered *r, hunch_token **ids, size_t *n, serve_error *err) {
+bool serve_rendered_tokenize(hunch_model *m, const serve_rendered *r, size_t most, hunch_token **ids, size_t *n, serve_error *err) {
     hunch_error why = {0};
-    if (!r->pieces) return serve_prompt_tokenize(m, r->text, r->len, HUNCH_TEXT_ADD_SPECIAL, "messages", ids, n, err);
-    if (hunch_tokenize_pieces(m, r->text, r->len, r->pieces, r->n_pieces, ids, n, &why)) return serve_fail_hunch(err, "messages", &why);
+    if (!r->pieces) return serve_prompt_tokenize(m, r->text, r->len, HUNCH_TEXT_ADD_SPECIAL, "messages", most, ids, n, err);
+    if (hunch_tokenize_at_most(m, r->text, r->len, r->pieces, r->n_pieces, HUNCH_TEXT_RENDERED, most, ids, n, &why))
+        return serve_fail_hunch(err, "messages", &why);
     return true;
 }
+
+/* A longer prompt is refused (serve_request.c), by its bytes if these tell. */
+static size_t most_tokens(serve_server *s) { return (size_t)serve_engine_context(s->engine); }
 
 static serve_prompt *prompts_make(serve_call *c, size_t n) {
     c->prompts = serve_alloc(n, sizeof *c->prompts);
@@ -238,7 +242,7 @@ bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const jso
     bool add = true;
     if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &rendered, err)) return false;
     serve_prompt *p = prompts_make(c, 1);
-    bool ok = serve_rendered_tokenize(m, &rendered, &p->ids, &p->n, err);
+    bool ok = serve_rendered_tokenize(m, &rendered, most_tokens(s), &p->ids, &p->n, err);
     p->thinks = hunch_prompt_thinks(m, rendered.text, rendered.len);
     /* Marks are in no answer that is sent. */
     if (c->tools || (has_template(s, m) && hunch_marks_are_special(m))) c->request.special_text = true;
@@ -249,12 +253,12 @@ bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const jso
 
 /* ---- completions --------------------------------------------------------------------------------------------- */
 
-static bool text_read(serve_prompt *p, hunch_model *m, const json_t *text, bool special, serve_error *err) {
+static bool text_read(serve_server *s, serve_prompt *p, hunch_model *m, const json_t *text, bool special, serve_error *err) {
     const int flags = HUNCH_TEXT_PARSE_SPECIAL | (special ? HUNCH_TEXT_ADD_SPECIAL : 0);
     const char *at = json_string_value(text);
     const size_t len = json_string_length(text);
     if (!serve_bytes_add(&p->text, at, len)) return serve_fail(err, 503, NULL, "no memory for the prompt");
-    return serve_prompt_tokenize(m, at, len, flags, "prompt", &p->ids, &p->n, err);
+    return serve_prompt_tokenize(m, at, len, flags, "prompt", most_tokens(s), &p->ids, &p->n, err);
 }
 
 static bool ids_read(serve_prompt *p, hunch_model *m, const json_t *list, serve_error *err) {
@@ -270,7 +274,7 @@ static bool ids_read(serve_prompt *p, hunch_model *m, const json_t *list, serve_
     return kept ? true : serve_fail(err, 503, NULL, "no memory for the prompt");
 }
 
-bool serve_prompt_completion(serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
+bool serve_prompt_completion(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
     const json_t *given = serve_field(body, "prompt");
     const json_t *first = json_array_get(given, 0);
     const bool many = json_is_array(given) && !hn_json_is_number(first);
@@ -286,7 +290,7 @@ bool serve_prompt_completion(serve_call *c, hunch_model *m, const json_t *body, 
         const bool text = json_is_string(one);
         if (!text && !json_is_array(one))
             return serve_fail(err, 400, "prompt", "prompt is not a text, a list of texts, ids or a list of lists of ids");
-        if (!(text ? text_read(p, m, one, special, err) : ids_read(p, m, one, err))) return false;
+        if (!(text ? text_read(s, p, m, one, special, err) : ids_read(p, m, one, err))) return false;
         if (p->n == 0) return serve_fail(err, 400, "prompt", "a prompt is empty");
     }
     return true;

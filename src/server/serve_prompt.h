@@ -15,16 +15,17 @@ typedef struct serve_rendered {
 void serve_rendered_free(serve_rendered *r); /* zeroed is fine */
 /* The conversation of a body, to be freed with serve_rendered_free. add: the beginning of the answer follows. */
 bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, serve_rendered *to, serve_error *err);
-/* Its ids, to be freed with hunch_free. */
-bool serve_rendered_tokenize(hunch_model *m, const serve_rendered *r, hunch_token **ids, size_t *n, serve_error *err);
+/* Its ids, to be freed with hunch_free; of more than `most` *ids is NULL, and *n what there are at least. */
+bool serve_rendered_tokenize(hunch_model *m, const serve_rendered *r, size_t most, hunch_token **ids, size_t *n, serve_error *err);
 /* "messages", with "tools" and variables of the template: one prompt. */
 bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
 /* "prompt": a text, a list of texts, ids, or a list of lists of ids. */
-bool serve_prompt_completion(serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
+bool serve_prompt_completion(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
 /* A text, or a list of text parts, as one text: new. NULL: it is neither. */
 json_t *serve_prompt_content(const json_t *content);
-/* A text as ids, flags as of hunch_tokenize; freed with hunch_free. field: for errors. */
-bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, hunch_token **ids, size_t *n,
-                           serve_error *err);
+/* A text as ids, flags as of hunch_tokenize, freed with hunch_free; of more than `most` *ids is NULL, and *n what there are at least.
+ * field: for errors. */
+bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, size_t most, hunch_token **ids,
+                           size_t *n, serve_error *err);
 
 #endif

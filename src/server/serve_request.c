@@ -199,7 +199,8 @@ static bool context_check(const serve_call *c, int context, serve_error *err) {
     for (int i = 0; i < c->n_prompts; i++)
         if (c->prompts[i].n >= (size_t)context)
             return serve_fail_code(err, 400, "context_length_exceeded", c->chat ? "messages" : "prompt",
-                                   "the prompt has %zu tokens, but the context holds %d, the answer included", c->prompts[i].n, context);
+                                   "the prompt has %s%zu tokens, but the context holds %d, the answer included",
+                                   c->prompts[i].ids ? "" : "at least ", c->prompts[i].n, context);
     if (c->n_prompts * c->n > SERVE_MOST_CHOICES)
         return serve_fail(err, 400, "prompt", "%d prompts of %d answers each: at most %d answers together", c->n_prompts, c->n,
                           SERVE_MOST_CHOICES);
@@ -213,7 +214,7 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch
            limit_read(c, body, err) && logprobs_read(c, body, err) && seed_read(c, body, err) && priority_read(c, q, err) &&
            salt_make(c, q, err) && stop_tokens_read(c, body, m, err) && serve_speculation_read(s, c, m, body, err) &&
            serve_sampling_read(&c->request, m, body, err) && (!c->chat || serve_tools_read(s, c, m, body, err)) &&
-           (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(c, m, body, err)) &&
+           (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(s, c, m, body, err)) &&
            context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err) && serve_grammar_read(c, body, err) &&
            serve_tools_hold(c, body, err);
 }

@@ -2,13 +2,13 @@
 /* serve_sessions.c - see serve_sessions.h. */
 #include "server/serve_sessions.h"
 
-#include <poll.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "server/serve_answer.h"
+#include "server/serve_socket.h"
 
 enum { SILENT_SECONDS = 10 }; /* after which a stream sends a comment */
 #define LEAST_SECONDS 1e-6   /* of a deadline that has passed: 0 would be none */
@@ -264,16 +264,10 @@ void serve_sessions_free(serve_sessions *s) {
 
 /* ---- between rounds ------------------------------------------------------------------------------------------ */
 
-/* A connection that its client has closed, or whose sending side it has. */
-static bool is_closed(int fd) {
-    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-    return fd >= 0 && poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
-}
-
 bool serve_sessions_look(serve_call *c) {
     const double now = hn_now();
     pthread_mutex_lock(&c->lock);
-    if (!c->gone && is_closed(c->fd)) c->gone = true;
+    if (!c->gone && serve_socket_closed(c->fd)) c->gone = true;
     if (!c->spoke_s) c->spoke_s = c->received_s;
     if (c->stream && now - c->spoke_s > SILENT_SECONDS) {
         c->comment = true;

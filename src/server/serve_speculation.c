@@ -59,7 +59,7 @@ static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m
     const char *type = json_string_value(json_object_get(given, "type"));
     json_t *text = type && strcmp(type, "content") == 0 ? serve_prompt_content(content) : NULL;
     if (!text) return serve_fail(err, 400, "prediction", "prediction is not {\"type\": \"content\", \"content\": TEXT or text parts}");
-    const bool ok = serve_prompt_tokenize(m, json_string_value(text), json_string_length(text), 0, "prediction", &ids,
+    const bool ok = serve_prompt_tokenize(m, json_string_value(text), json_string_length(text), 0, "prediction", SIZE_MAX, &ids,
                                           &c->request.n_prediction, err);
     c->request.prediction = ids;
     c->predicting = drafter_find(s, "prediction");

@@ -30,14 +30,14 @@ static bool text_tokenize(serve_server *s, hunch_model *m, const json_t *body, h
         serve_rendered rendered;
         if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &rendered, err))
             return false;
-        const bool ok = serve_rendered_tokenize(m, &rendered, ids, n, err);
+        const bool ok = serve_rendered_tokenize(m, &rendered, SIZE_MAX, ids, n, err);
         serve_rendered_free(&rendered);
         return ok;
     }
     if (!json_is_string(given)) return serve_fail(err, 400, field, "%s is not a text", field);
     if (!serve_field_bool(body, "add_special_tokens", &special, err) || !serve_field_bool(body, "add_special", &special, err)) return false;
     return serve_prompt_tokenize(m, json_string_value(given), json_string_length(given),
-                                 HUNCH_TEXT_PARSE_SPECIAL | (special ? HUNCH_TEXT_ADD_SPECIAL : 0), field, ids, n, err);
+                                 HUNCH_TEXT_PARSE_SPECIAL | (special ? HUNCH_TEXT_ADD_SPECIAL : 0), field, SIZE_MAX, ids, n, err);
 }
 
 bool serve_tokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {

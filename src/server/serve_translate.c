@@ -76,7 +76,7 @@ static bool count(serve_server *s, const json_t *body, size_t *n, serve_error *e
     serve_rendered rendered;
     hunch_token *ids = NULL;
     if (!m || !serve_request_model(s, body, err) || !serve_prompt_render(s, m, body, true, &rendered, err)) return false;
-    const bool ok = serve_rendered_tokenize(m, &rendered, &ids, n, err);
+    const bool ok = serve_rendered_tokenize(m, &rendered, SIZE_MAX, &ids, n, err);
     serve_rendered_free(&rendered);
     hunch_free(ids);
     return ok;

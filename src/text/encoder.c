@@ -25,7 +25,7 @@ static hunch_status fail_memory(hunch_error *err) {
 }
 
 hunch_status hn_encoder_init(hn_encoder *e, const hn_tokenizer *t, size_t len, hunch_error *err) {
-    *e = (hn_encoder){.t = t};
+    *e = (hn_encoder){.t = t, .most = SIZE_MAX};
     if (!hn_grow((void **)&e->ids, &e->cap, len / 4 + 4, sizeof *e->ids)) return fail_memory(err);
     if (len >= CACHE_FROM) {
         e->cache = hn_zalloc(CACHE_SLOTS, sizeof *e->cache);
@@ -46,6 +46,23 @@ void hn_encoder_fini(hn_encoder *e) {
     hn_free(e->spaced);
 }
 
+/* The tokens of a word, or fewer. Bytes without a token may be one unknown token together, or none. */
+static size_t least_tokens(const hn_tokenizer *t, const char *word, size_t len) {
+    size_t known = 0;
+    if (!t->longest || len <= t->longest) return 0;
+    for (size_t i = 0; i < len; i++) known += t->byte_token[(unsigned char)word[i]] >= 0;
+    return (known + t->longest - 1) / t->longest;
+}
+
+/* Whether there are more ids than are wanted, with those of the word that follows. */
+static hunch_status room_check(hn_encoder *e, const char *word, size_t len, hunch_error *err) {
+    if (e->most == SIZE_MAX) return HUNCH_OK;
+    const size_t least = e->n + least_tokens(e->t, word, len);
+    if (least <= e->most) return HUNCH_OK;
+    e->over = least;
+    return hn_fail(err, HUNCH_USAGE, "the text has at least %zu tokens", least);
+}
+
 static bool emit(hn_encoder *e, int32_t id) {
     if (e->n == e->cap && !hn_grow((void **)&e->ids, &e->cap, e->n + 1, sizeof *e->ids)) return false;
     e->ids[e->n++] = id;
@@ -54,7 +71,7 @@ static bool emit(hn_encoder *e, int32_t id) {
 }
 
 hunch_status hn_encoder_put(hn_encoder *e, int32_t id, hunch_error *err) {
-    return emit(e, id) ? HUNCH_OK : fail_memory(err);
+    return emit(e, id) ? room_check(e, NULL, 0, err) : fail_memory(err);
 }
 
 /* ---- characters without a token ---- */
@@ -169,11 +186,13 @@ static hunch_status emit_cached(hn_encoder *e, const hn_cached_word *c, hunch_er
 }
 
 static hunch_status encode_word(hn_encoder *e, const char *word, size_t len, hunch_error *err) {
+    const hunch_status room = room_check(e, word, len, err);
+    if (room) return room;
     if (!e->cache || len > CACHE_WORD) return encode_new_word(e, word, len, err);
     hn_cached_word *c = &e->cache[hn_bytes_hash(word, len, 0) % CACHE_SLOTS];
     if (c->n && c->len == len && memcmp(c->word, word, len) == 0) return emit_cached(e, c, err);
-    size_t before = e->n;
-    hunch_status s = encode_new_word(e, word, len, err);
+    const size_t before = e->n;
+    const hunch_status s = encode_new_word(e, word, len, err);
     size_t n = e->n - before;
     /* Not cached: an unknown token, which may be fused with that of a neighbouring word. */
     bool clean = n > 0 && n <= CACHE_IDS;

@@ -15,6 +15,7 @@ typedef struct hn_encoder {
     struct hn_cached_word *cache; /* NULL for a short text */
     char *spaced;                 /* a piece of text with spaces for U+2581 */
     size_t cap_spaced;
+    size_t most, over; /* encoding ends, and fails, once there are more ids than `most`: over is then how many there are at least, else 0 */
     bool was_unknown; /* the last id is an unknown token that the next one is fused with */
 } hn_encoder;
 

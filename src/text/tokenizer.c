@@ -10,6 +10,15 @@
 #include "base/utf8.h"
 #include "text/encoder.h"
 
+/* Of vocabularies of characters only if what is unknown falls back to bytes: else one token may stand for any number. */
+static size_t longest_of(const hn_tokenizer *t) {
+    size_t longest = 0;
+    if (t->spelling != HN_SPELL_BYTES && !t->byte_fallback) return 0;
+    for (int32_t i = 0; i < t->vocab; i++)
+        if (t->pieces[i].len > longest) longest = t->pieces[i].len;
+    return longest;
+}
+
 hunch_status hn_tokenizer_open(hn_tokenizer **out, const hn_source *src, hunch_error *err) {
     bool found = false;
     *out = NULL;
@@ -20,10 +29,12 @@ hunch_status hn_tokenizer_open(hn_tokenizer **out, const hn_source *src, hunch_e
     /* Errors of the source itself already name the file. */
     if (s == HUNCH_REFUSED && err && !strstr(err->message, hn_source_path(src)))
         hn_error_prefix(err, "%s", hn_source_path(src));
-    if (!s && found)
+    if (!s && found) {
+        t->longest = longest_of(t);
         *out = t;
-    else
+    } else {
         hn_tokenizer_close(&t);
+    }
     return s;
 }
 
@@ -138,8 +149,8 @@ static void drop_second(const hn_encoder *e, int32_t *ids, size_t *n) {
     memmove(ids, ids + 1, --*n * sizeof *ids);
 }
 
-static hunch_status encode(const hn_tokenizer *t, const char *text, const uint8_t *mark, size_t len, int flags, int32_t **ids,
-                           size_t *n, hunch_error *err) {
+static hunch_status encode(const hn_tokenizer *t, const char *text, const uint8_t *mark, size_t len, int flags, size_t most,
+                           int32_t **ids, size_t *n, hunch_error *err) {
     *ids = NULL;
     *n = 0;
     if (len > INT32_MAX)
@@ -149,14 +160,21 @@ static hunch_status encode(const hn_tokenizer *t, const char *text, const uint8_
     hn_encoder e;
     bool add = flags & HUNCH_TEXT_ADD_SPECIAL, special = flags & HUNCH_TEXT_PARSE_SPECIAL;
     hunch_status s = hn_encoder_init(&e, t, len, err);
+    e.most = most == SIZE_MAX ? most : most + 1; /* one may be dropped below */
     if (!s) s = put_added(&e, &t->front, add, err);
     if (!s) s = encode_between(&e, &t->names, text, mark, len, true, special, encode_raw, err);
     if (!s) s = put_added(&e, &t->back, add, err);
     hn_encoder_fini(&e);
+    if (e.over) {
+        hn_free(e.ids);
+        *n = e.over - 1;
+        return HUNCH_OK;
+    }
     if (!s) {
         *ids = e.ids;
         *n = e.n;
         if ((flags & HUNCH_TEXT_RENDERED) == HUNCH_TEXT_RENDERED) drop_second(&e, *ids, n);
+        if (*n > most) hn_free(*ids), *ids = NULL;
     } else {
         hn_free(e.ids);
     }
@@ -177,19 +195,30 @@ static bool covers(const hunch_piece *pieces, size_t n, size_t len) {
     return at == len;
 }
 
-hunch_status hn_tokenizer_encode_pieces(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
-                                        int flags, int32_t **ids, size_t *n, hunch_error *err) {
+static hunch_status encode_pieces(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                  int flags, size_t most, int32_t **ids, size_t *n, hunch_error *err) {
     *ids = NULL;
     *n = 0;
     if (!covers(pieces, n_pieces, len)) return hn_fail(err, HUNCH_USAGE, "pieces of a text of %zu bytes: expected as many in all", len);
     uint8_t *mark = marks_of(pieces, n_pieces, len);
     if (!mark) return hn_fail_memory(err, "a text's pieces", len);
-    const hunch_status s = encode(t, text, mark, len, flags, ids, n, err);
+    const hunch_status s = encode(t, text, mark, len, flags, most, ids, n, err);
     hn_free(mark);
     return s;
 }
 
+hunch_status hn_tokenizer_encode_at_most(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                         int flags, size_t most, int32_t **ids, size_t *n, hunch_error *err) {
+    return pieces ? encode_pieces(t, text, len, pieces, n_pieces, flags, most, ids, n, err)
+                  : encode(t, text, NULL, len, flags, most, ids, n, err);
+}
+
+hunch_status hn_tokenizer_encode_pieces(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                        int flags, int32_t **ids, size_t *n, hunch_error *err) {
+    return encode_pieces(t, text, len, pieces, n_pieces, flags, SIZE_MAX, ids, n, err);
+}
+
 hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
                                  hunch_error *err) {
-    return encode(t, text, NULL, len, flags, ids, n, err);
+    return encode(t, text, NULL, len, flags, SIZE_MAX, ids, n, err);
 }

@@ -30,6 +30,10 @@ hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t
  * `special`. */
 hunch_status hn_tokenizer_encode_pieces(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
                                         int flags, int32_t **ids, size_t *n, hunch_error *err);
+/* As these (pieces NULL: the first), but a text of more than `most` tokens is not encoded to its end: then *ids is NULL, and *n a number
+ * above `most` that the text has at least. */
+hunch_status hn_tokenizer_encode_at_most(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                         int flags, size_t most, int32_t **ids, size_t *n, hunch_error *err);
 /* Bytes of the token inside a text (of "Ġa": " a", of "<0x0A>": "\n", of a special token: its name).
  * Owned by the tokenizer. NULL if id is outside the vocabulary. */
 const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len);

@@ -67,6 +67,7 @@ struct hn_tokenizer {
     int drops;       /* leading spaces of a decoded text that are not part of it */
     bool spaces_between; /* decoding puts a space between tokens */
     bool fuse_unknown, byte_fallback;
+    size_t longest; /* bytes of normalised text that have tokens (byte_token) and that one token stands for, at most; 0: any number */
     int32_t bos, eos, unknown; /* -1: none */
     hn_added front, back;      /* added to a text if special tokens are requested */
     hn_names names;            /* matched in the text before it is normalised */

@@ -217,6 +217,50 @@ static void test_a_megabyte_without_space(void **state) {
 
 /* ---- special tokens ---- */
 
+/* What is enough for the whole text gives it; with less there is a number above that, and no more than there are. */
+static void check_most(const hn_tokenizer *t, const char *text, size_t len, size_t most, const int32_t *all, size_t n_all, bool pieces) {
+    const hunch_piece whole = {len, true};
+    int32_t *ids;
+    size_t n;
+    hunch_error e = {0};
+    if (hn_tokenizer_encode_at_most(t, text, len, pieces ? &whole : NULL, pieces, HUNCH_TEXT_RENDERED, most, &ids, &n, &e))
+        fail_msg("%.40s: %s", text, e.message);
+    if (most >= n_all) {
+        assert_int_equal(n, n_all);
+        assert_memory_equal(ids, all, n * sizeof *ids);
+    } else if (ids || n <= most || n > n_all) {
+        fail_msg("%.40s: %zu of %zu ids, at most %zu were wanted", text, n, n_all, most);
+    }
+    hn_free(ids);
+}
+
+static void test_at_most(void **state) {
+    (void)state;
+    enum { LONG = 60000 };
+    static const char *const parts[] = {" ", "a", "word and ", "\xC3\xA9\xF0\x9F\x98\x80", "\x01\x7f", "<s>", "\n\n  \t"};
+    static const char *const files[] = {"tokenizers/smollm2-vocab.gguf", "models/stories260K/stories260K.f16.gguf",
+                                        "models/babyllama105/hf"};
+    char *text = hn_alloc(LONG);
+    for (int f = 0; f < 3; f++) {
+        hn_tokenizer *t = open_at(text_path(files[f]));
+        for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+            const size_t one = strlen(parts[p]), len = LONG / one * one;
+            int32_t *all;
+            size_t n_all;
+            for (size_t i = 0; i < len; i += one) memcpy(text + i, parts[p], one);
+            assert_int_equal(hn_tokenizer_encode(t, text, len, HUNCH_TEXT_RENDERED, &all, &n_all, NULL), HUNCH_OK);
+            const size_t most[] = {0, 1, 100, n_all / 2, n_all ? n_all - 1 : 0, n_all, n_all + 1, SIZE_MAX};
+            for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+                check_most(t, text, len, most[i], all, n_all, false);
+                check_most(t, text, len, most[i], all, n_all, true);
+            }
+            hn_free(all);
+        }
+        hn_tokenizer_close(&t);
+    }
+    hn_free(text);
+}
+
 static void test_special_tokens(void **state) {
     (void)state;
     hn_tokenizer *t = smollm2();
@@ -762,6 +806,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_cache_changes_nothing),
         cmocka_unit_test(test_a_megabyte_without_space),
+        cmocka_unit_test(test_at_most),
         cmocka_unit_test(test_special_tokens),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_unknown_characters),
