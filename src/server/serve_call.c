@@ -2,7 +2,11 @@
 /* serve_call.c - see serve_call.h. */
 #include "server/serve_call.h"
 
+#include <string.h>
+
 #include "base/mem.h"
+#include "base/status.h"
+#include "server/serve_answer.h"
 
 serve_call *serve_call_new(void) {
     serve_call *c = serve_alloc(1, sizeof *c);
@@ -14,7 +18,20 @@ serve_call *serve_call_new(void) {
     return c;
 }
 
+static void made_free(serve_made *m) {
+    serve_bytes_free(&m->text);
+    hn_free(m->tokens);
+    hn_free(m->logprobs);
+    hn_free(m->top);
+    hn_free(m->prompt_logprobs);
+    hn_free(m->prompt_top);
+    hn_free(m->pooled);
+    *m = (serve_made){0};
+}
+
 static void choice_free(serve_choice *c) {
+    made_free(&c->made);
+    made_free(&c->taken);
     serve_bytes_free(&c->text);
     serve_parts_free(&c->parts);
     hn_free(c->told.id);
@@ -80,6 +97,86 @@ size_t serve_call_prompt_tokens(const serve_call *c) {
 
 size_t serve_call_unsent(const serve_call *c) {
     size_t sum = 0;
-    for (int i = 0; i < c->n_choices; i++) sum += c->choices[i].n_tokens - c->choices[i].sent_tokens;
+    for (int i = 0; i < c->n_choices; i++) sum += c->choices[i].made.n_tokens;
     return sum;
+}
+
+/* ---- what the reader has ------------------------------------------------------------------------------------- */
+
+void serve_call_collect(serve_call *c) {
+    for (int i = 0; i < c->n_choices; i++) {
+        serve_choice *one = &c->choices[i];
+        one->taken = one->made;
+        one->made = (serve_made){0};
+        one->predicted = one->made_predicted;
+        one->predicted_right = one->made_right;
+        if (one->over && !one->done) one->state = one->end;
+        one->done = one->over;
+    }
+    c->say_comment = c->comment;
+    c->comment = c->untaken = false;
+}
+
+/* n elements behind the n_had that there are; an array of the reader's own if there are none. */
+static bool list_join(void **to, size_t *cap, size_t n_had, void **from, size_t cap_from, size_t n, size_t size) {
+    if (n == 0) return true;
+    if (n_had == 0) {
+        hn_free(*to);
+        *to = *from;
+        *cap = cap_from;
+        *from = NULL;
+        return true;
+    }
+    if (!hn_grow(to, cap, n_had + n, size)) return false;
+    memcpy((char *)*to + n_had * size, *from, n * size);
+    return true;
+}
+
+static bool made_join(serve_choice *c) {
+    serve_made *m = &c->taken;
+    const size_t top = (size_t)(c->n_top ? c->n_top : m->n_top);
+    if (m->n_top) c->n_top = m->n_top;
+    const bool ok = list_join((void **)&c->text.at, &c->text.cap, c->text.n, (void **)&m->text.at, m->text.cap, m->text.n, 1) &&
+                    (!m->logprobs || list_join((void **)&c->logprobs, &c->cap_logprobs, c->n_tokens, (void **)&m->logprobs,
+                                               m->cap_logprobs, m->n_tokens, sizeof *m->logprobs)) &&
+                    (!m->top || list_join((void **)&c->top, &c->cap_top, c->n_tokens * top, (void **)&m->top, m->cap_top,
+                                          m->n_tokens * top, sizeof *m->top)) &&
+                    list_join((void **)&c->tokens, &c->cap_tokens, c->n_tokens, (void **)&m->tokens, m->cap_tokens, m->n_tokens,
+                              sizeof *m->tokens);
+    if (!ok) return false;
+    c->text.n += m->text.n;
+    c->n_tokens += m->n_tokens;
+    if (m->prompt_logprobs) {
+        c->prompt_logprobs = m->prompt_logprobs, c->prompt_top = m->prompt_top;
+        m->prompt_logprobs = NULL, m->prompt_top = NULL;
+    }
+    if (m->pooled) c->pooled = m->pooled, c->n_pooled = m->n_pooled, m->pooled = NULL;
+    return true;
+}
+
+/* What the text is made of, as far as that is known. */
+static bool parts_make(serve_choice *c) {
+    const serve_call *call = c->call;
+    if (!call->chat || call->whole_text) return serve_parts_one(&c->parts, c->text.n);
+    return serve_parts_grow(&c->parts, call->model, c->text.at, c->text.n, c->done, c->done && (serve_is_cut(c) || serve_is_stopped(c)));
+}
+
+void serve_call_absorb(serve_call *c) {
+    for (int i = 0; i < c->n_choices; i++) {
+        serve_choice *one = &c->choices[i];
+        if (one->absorbed) continue;
+        const bool ok = made_join(one) && parts_make(one);
+        made_free(&one->taken);
+        one->absorbed = one->done;
+        if (ok) continue;
+        hn_fail(&one->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
+        one->state.finish = HUNCH_FINISH_FAILED;
+        one->done = one->absorbed = true;
+    }
+}
+
+bool serve_call_over(const serve_call *c) {
+    for (int i = 0; i < c->n_choices; i++)
+        if (!c->choices[i].done) return false;
+    return true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_call.h - a call: one HTTP request for generated text, with its choices, each of which is a session of the engine.
  *
- * A thread of HTTP makes it, fills the request and the prompts, and submits it (serve_engine.h); the engine's thread appends what its
- * sessions give; the thread of HTTP reads that and answers. Each of both holds a reference. What both use is under `lock`; the rest
+ * A thread for work makes it, fills the request and the prompts; a thread of HTTP submits it (serve_engine.h); the engine's thread appends
+ * what its sessions give to `made`, and does nothing else with it within a round; its reader, a thread of HTTP or for work, moves that to
+ * what it has, and answers from there without the lock. Each of both sides holds a reference. What both use is under `lock`; the rest
  * belongs to one of them, as noted. */
 #ifndef HN_SERVE_CALL_H
 #define HN_SERVE_CALL_H
@@ -35,6 +36,19 @@ typedef struct serve_told {
     char *id;     /* of the call that is open, as it was told; NULL: none */
 } serve_told;
 
+/* What a session made and the reader has not taken. */
+typedef struct serve_made {
+    serve_bytes text;
+    hunch_token *tokens;
+    float *logprobs;              /* [n_tokens], if wanted */
+    hunch_logprob *top;           /* [n_tokens][n_top] */
+    size_t n_tokens, cap_tokens, cap_logprobs, cap_top;
+    float *prompt_logprobs;       /* [prompt->n], if wanted and once it is read; NAN for the first token */
+    hunch_logprob *prompt_top;    /* [prompt->n][n_top] */
+    float *pooled;                /* [n_pooled] of the prompt, if wanted; NULL: not read */
+    int n_top, n_pooled;
+} serve_made;
+
 typedef struct serve_choice {
     struct serve_call *call;
     int index; /* of the answer */
@@ -43,27 +57,37 @@ typedef struct serve_choice {
     /* the engine's thread */
     hunch_session *session; /* NULL: not open, or over */
     bool paused;            /* until its reader has taken what there is */
+    size_t n_made;          /* tokens */
+    bool prompt_made, pooled_made; /* those lists were */
+    hunch_error no_memory;  /* for what it made; its status is 0: there was */
+    size_t predicted_at;    /* of the prediction: behind the last token of it that was accepted */
+    double first_s, last_s; /* times (hn_now) of its first and newest token; 0: none yet */
+    uint64_t (*by_length)[HUNCH_MAX_DEPTH + 1]; /* [depth of the drafts][accepted] rounds; NULL: not wanted, or none. The reader's once it
+                                                 * is done */
     /* under the lock */
+    serve_made made;
+    uint64_t made_predicted, made_right;
+    bool over;                 /* its session is */
+    hunch_session_state end;   /* then; without its arrays */
+    /* the reader */
+    serve_made taken;          /* on its way to the following, between collect and absorb */
     serve_bytes text;
     serve_parts parts;   /* what the text is made of */
     hunch_token *tokens;
     size_t n_tokens, cap_tokens;
-    float *logprobs; /* [n_tokens], if wanted */
+    float *logprobs;
     size_t cap_logprobs;
-    hunch_logprob *top; /* [n_tokens][n_top] */
+    hunch_logprob *top;
     size_t cap_top;
     int n_top;
-    float *prompt_logprobs;      /* [prompt->n], if wanted and once it is read; NAN for the first token */
-    hunch_logprob *prompt_top;   /* [prompt->n][n_top] */
-    float *pooled;               /* [n_pooled] of the prompt, if wanted; NULL: not read */
+    float *prompt_logprobs;
+    hunch_logprob *prompt_top;
+    float *pooled;
     int n_pooled;
-    bool done;
-    hunch_session_state state; /* once it is done; without its arrays */
-    uint64_t (*by_length)[HUNCH_MAX_DEPTH + 1]; /* [depth of the drafts][accepted] rounds; NULL: not wanted, or none yet */
-    size_t predicted_at; /* of the prediction: behind the last token of it that was accepted */
     uint64_t predicted, predicted_right; /* tokens of the prediction that were verified, and accepted */
-    double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
-    /* the thread of HTTP: what a stream has sent */
+    bool done, absorbed;       /* absorbed: all of it is in the following, and it is done */
+    hunch_session_state state; /* once it is done */
+    /* what a stream has sent */
     size_t sent_text, sent_tokens; /* sent_text: of a text that is no chat's */
     int sent_calls; /* whose beginnings were sent */
     bool begun, ended;
@@ -95,8 +119,9 @@ typedef struct serve_call {
     bool packed;            /* vectors are sent as base64 */
     bool generate;          /* of Ollama's endpoint that has one text, not a message */
     json_t *asked;          /* what its protocol says again of the request in answers; NULL: nothing */
-    json_t *said;           /* the thread of HTTP: what of its answer is complete; NULL: nothing */
+    json_t *said;           /* the reader: what of its answer is complete; NULL: nothing */
     int n_events;           /* likewise: events that a stream has sent */
+    bool say_comment;       /* likewise: the stream was silent for long */
     double received_s;
     int fd;                 /* of the connection, to see a client that hung up */
     serve_choice *choices;  /* [n_choices], of the first prompt first */
@@ -111,6 +136,7 @@ typedef struct serve_call {
     int left;               /* choices that are not done */
     double opened_s;        /* when its first session was opened; 0: it waits in the queue */
     bool news;              /* output since the connection was last woken */
+    bool untaken;           /* output that the reader has not taken */
     bool asleep;            /* the connection waits for news */
     void (*wake)(void *user); /* called under the lock, from the engine's thread */
     void *wake_user;
@@ -131,5 +157,9 @@ void serve_call_choices(serve_call *c);
 void serve_call_wake(serve_call *c);
 size_t serve_call_prompt_tokens(const serve_call *c);
 size_t serve_call_unsent(const serve_call *c); /* tokens of a stream that its connection has not taken. Under the lock */
+/* The reader takes what was made: under the lock, a moment however much it is; then, without it, it is put behind what the reader has. */
+void serve_call_collect(serve_call *c);
+void serve_call_absorb(serve_call *c);
+bool serve_call_over(const serve_call *c); /* every choice is done, for the reader */
 
 #endif

@@ -182,7 +182,9 @@ static const char *client_of(exchange *x, char to[INET6_ADDRSTRLEN + 1]) {
     return to[0] ? to : serve_guest_address(x->guest);
 }
 
-static void fall_asleep(exchange *x) {
+/* Under the call's lock. */
+static void fall_asleep(void *user) {
+    exchange *x = user;
     x->call->asleep = true;
     MHD_suspend_connection(x->connection);
 }
@@ -194,15 +196,9 @@ static ssize_t stream_read(void *user, uint64_t at, char *buf, size_t max) {
     if (x->sent == x->events.n) {
         x->sent = x->events.n = 0;
         if (x->last) return MHD_CONTENT_READER_END_OF_STREAM;
-        pthread_mutex_lock(&x->call->lock);
-        const bool gone = x->call->gone;
-        const serve_more more = gone ? SERVE_LAST : serve_stream_next(x->protocol, x->h->server, x->call, &x->events);
+        const serve_more more = serve_stream_read(x->protocol, x->h->server, x->call, &x->events, fall_asleep, x);
+        if (more == SERVE_GONE) return MHD_CONTENT_READER_END_WITH_ERROR;
         x->last = more == SERVE_LAST;
-        if (more == SERVE_NOTHING_YET) fall_asleep(x);
-        const bool paused = x->call->paused;
-        pthread_mutex_unlock(&x->call->lock);
-        if (paused) serve_engine_look(x->h->server->engine);
-        if (gone) return MHD_CONTENT_READER_END_WITH_ERROR;
     }
     size_t n = x->events.n - x->sent;
     if (n > max) n = max;
@@ -236,13 +232,13 @@ static bool hand_over(exchange *x, void (*run)(void *user, bool dropped), bool i
     return false;
 }
 
-/* Values of an answer, roughly. */
+/* Values of an answer that is over, roughly. Under the lock. */
 static size_t answer_size(const serve_call *c) {
     size_t sum = 0;
     for (int i = 0; i < c->n_choices; i++) {
         const serve_choice *one = &c->choices[i];
         const size_t prompt = c->echo || c->token_ids ? one->prompt->n : 0;
-        sum += (one->n_tokens + prompt) * (1 + (c->request.logprobs ? (size_t)one->n_top : 0)) + (size_t)one->n_pooled;
+        sum += (one->made.n_tokens + prompt) * (1 + (size_t)c->request.top_logprobs) + (size_t)one->made.n_pooled;
     }
     return sum;
 }
@@ -252,9 +248,11 @@ static void answer_write(void *user, bool dropped) {
     exchange *x = user;
     serve_call *c = x->call;
     pthread_mutex_lock(&c->lock);
+    serve_call_collect(c);
+    pthread_mutex_unlock(&c->lock);
+    serve_call_absorb(c);
     x->error = (serve_error){0};
     if (!dropped && !serve_answer_failed(c, &x->error)) x->text = json_text(x->protocol->whole(x->h->server, c));
-    pthread_mutex_unlock(&c->lock);
     x->stage = IS_WRITTEN;
 }
 

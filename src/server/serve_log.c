@@ -35,17 +35,20 @@ static sums sum(const serve_call *c) {
 
 static json_t *call_json(const serve_settings *s, serve_call *c) {
     pthread_mutex_lock(&c->lock);
+    serve_call_collect(c);
+    const double queued_s = c->opened_s ? c->opened_s - c->received_s : 0;
+    pthread_mutex_unlock(&c->lock);
+    serve_call_absorb(c);
     const sums all = sum(c);
     json_t *value = json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:f}", "prompt_tokens", (json_int_t)serve_call_prompt_tokens(c), "cached_tokens",
                               (json_int_t)all.cached, "answer_tokens", (json_int_t)all.answer, "drafted", (json_int_t)all.drafted,
                               "accepted", (json_int_t)all.accepted, "finish", all.finish, "queued_s",
-                              c->opened_s ? c->opened_s - c->received_s : 0.0);
+                              queued_s);
     if (s->log_text && c->n_choices > 0) {
         const serve_choice *first = &c->choices[0];
         json_object_set_new(value, "prompt", serve_text_json(first->prompt->text.at, first->prompt->text.n));
         json_object_set_new(value, "answer", serve_text_json(first->text.at, first->text.n));
     }
-    pthread_mutex_unlock(&c->lock);
     return value;
 }
 

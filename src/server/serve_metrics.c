@@ -114,14 +114,14 @@ void serve_metrics_engine(serve_metrics *m, const hunch_engine *e) {
 }
 
 static void choice_count(serve_metrics *m, const serve_call *call, const serve_choice *c) {
-    const hunch_session_state *st = &c->state;
+    const hunch_session_state *st = &c->end;
     m->reason[reason_of(st)]++;
     note(m, PREFILL, st->prefill_s);
     note(m, DECODE, st->decode_s);
     note(m, PROMPT, (double)st->n_prompt);
-    note(m, GENERATED, (double)c->n_tokens);
+    note(m, GENERATED, (double)c->n_made);
     if (c->first_s) note(m, FIRST_TOKEN, c->first_s - call->received_s);
-    if (c->n_tokens > 1) note(m, A_TOKEN, (c->last_s - c->first_s) / (double)(c->n_tokens - 1));
+    if (c->n_made > 1) note(m, A_TOKEN, (c->last_s - c->first_s) / (double)(c->n_made - 1));
     if (c->last_s) note(m, WHOLE, c->last_s - call->received_s);
 }
 

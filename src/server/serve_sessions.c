@@ -35,48 +35,53 @@ int serve_sessions_open(const serve_sessions *s) { return s->open + (s->first !=
 
 /* ---- output -------------------------------------------------------------------------------------------------- */
 
-/* Log-probabilities of the tokens that are new. */
+/* Log-probabilities of the n tokens that are new. */
 static bool logprobs_take(serve_choice *c, const hunch_session_state *st, size_t n) {
-    const size_t had = c->n_tokens - n, top = (size_t)st->n_top_logprobs;
+    serve_made *m = &c->made;
+    const size_t had = c->n_made - n, at = m->n_tokens - n, top = (size_t)st->n_top_logprobs;
     if (!st->logprobs) return true;
-    if (!hn_grow((void **)&c->logprobs, &c->cap_logprobs, c->n_tokens, sizeof *c->logprobs)) return false;
-    memcpy(c->logprobs + had, st->logprobs + had, n * sizeof *c->logprobs);
-    c->n_top = st->n_top_logprobs;
+    if (!hn_grow((void **)&m->logprobs, &m->cap_logprobs, m->n_tokens, sizeof *m->logprobs)) return false;
+    memcpy(m->logprobs + at, st->logprobs + had, n * sizeof *m->logprobs);
+    m->n_top = st->n_top_logprobs;
     if (!top) return true;
-    if (!hn_grow((void **)&c->top, &c->cap_top, c->n_tokens * top, sizeof *c->top)) return false;
-    memcpy(c->top + had * top, st->top_logprobs + had * top, n * top * sizeof *c->top);
+    if (!hn_grow((void **)&m->top, &m->cap_top, m->n_tokens * top, sizeof *m->top)) return false;
+    memcpy(m->top + at * top, st->top_logprobs + had * top, n * top * sizeof *m->top);
     return true;
 }
 
 /* Those of the prompt, once it is read. */
 static bool prompt_take(serve_choice *c, const hunch_session_state *st) {
     const size_t n = c->prompt->n, top = n * (size_t)st->n_top_logprobs;
-    if (!st->prompt_logprobs || c->prompt_logprobs || st->n_prefilled < n) return true;
-    c->n_top = st->n_top_logprobs;
-    c->prompt_logprobs = hn_alloc(n * sizeof *c->prompt_logprobs);
-    c->prompt_top = top ? hn_alloc(top * sizeof *c->prompt_top) : NULL;
-    if (!c->prompt_logprobs || (top && !c->prompt_top)) return false;
-    memcpy(c->prompt_logprobs, st->prompt_logprobs, n * sizeof *c->prompt_logprobs);
-    if (top) memcpy(c->prompt_top, st->prompt_top_logprobs, top * sizeof *c->prompt_top);
-    return true;
+    serve_made *m = &c->made;
+    if (!st->prompt_logprobs || c->prompt_made || st->n_prefilled < n) return true;
+    m->n_top = st->n_top_logprobs;
+    m->prompt_logprobs = hn_alloc(n * sizeof *m->prompt_logprobs);
+    m->prompt_top = top ? hn_alloc(top * sizeof *m->prompt_top) : NULL;
+    if (!m->prompt_logprobs || (top && !m->prompt_top)) return false;
+    memcpy(m->prompt_logprobs, st->prompt_logprobs, n * sizeof *m->prompt_logprobs);
+    if (top) memcpy(m->prompt_top, st->prompt_top_logprobs, top * sizeof *m->prompt_top);
+    return c->prompt_made = true;
 }
 
 static bool pooled_take(serve_choice *c, const hunch_session_state *st) {
-    if (!st->pooled || c->pooled) return true;
-    c->pooled = hn_alloc((size_t)st->n_pooled * sizeof *c->pooled);
-    if (!c->pooled) return false;
-    c->n_pooled = st->n_pooled;
-    memcpy(c->pooled, st->pooled, (size_t)st->n_pooled * sizeof *c->pooled);
-    return true;
+    serve_made *m = &c->made;
+    if (!st->pooled || c->pooled_made) return true;
+    m->pooled = hn_alloc((size_t)st->n_pooled * sizeof *m->pooled);
+    if (!m->pooled) return false;
+    m->n_pooled = st->n_pooled;
+    memcpy(m->pooled, st->pooled, (size_t)st->n_pooled * sizeof *m->pooled);
+    return c->pooled_made = true;
 }
 
 static bool tokens_take(serve_choice *c, const hunch_output *out) {
     const double now = hn_now();
     hunch_session_state st;
     if (out->n_tokens == 0) return true;
-    if (!hn_grow((void **)&c->tokens, &c->cap_tokens, c->n_tokens + out->n_tokens, sizeof *c->tokens)) return false;
-    memcpy(c->tokens + c->n_tokens, out->tokens, out->n_tokens * sizeof *c->tokens);
-    c->n_tokens += out->n_tokens;
+    serve_made *m = &c->made;
+    if (!hn_grow((void **)&m->tokens, &m->cap_tokens, m->n_tokens + out->n_tokens, sizeof *m->tokens)) return false;
+    memcpy(m->tokens + m->n_tokens, out->tokens, out->n_tokens * sizeof *m->tokens);
+    m->n_tokens += out->n_tokens;
+    c->n_made += out->n_tokens;
     if (!c->first_s) c->first_s = now;
     c->last_s = now;
     if (!c->call->request.logprobs) return true;
@@ -84,22 +89,15 @@ static bool tokens_take(serve_choice *c, const hunch_output *out) {
     return prompt_take(c, &st) && logprobs_take(c, &st, out->n_tokens);
 }
 
-/* What the text is made of, as far as that is known. cut: it ended where the request said so, not where the model did. */
-static bool parts_take(serve_choice *c, bool done, bool cut) {
-    const serve_call *call = c->call;
-    if (!call->chat || call->whole_text) return serve_parts_one(&c->parts, c->text.n);
-    return serve_parts_grow(&c->parts, call->model, c->text.at, c->text.n, done, cut);
-}
-
 static bool on_output(void *user, const hunch_output *out) {
     serve_choice *c = user;
     serve_call *call = c->call;
     pthread_mutex_lock(&call->lock);
     const double before = c->last_s;
-    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && parts_take(c, false, false) && tokens_take(c, out);
-    if (!kept) hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
+    const bool kept = serve_bytes_add(&c->made.text, out->text, out->text_len) && tokens_take(c, out);
+    if (!kept) hn_fail(&c->no_memory, HUNCH_NO_MEMORY, "no memory for the answer");
     const bool go_on = kept && !call->gone;
-    call->news = true;
+    call->news = call->untaken = true;
     if (before && c->last_s > before) serve_metrics_pause(call->metrics, c->last_s - before);
     pthread_mutex_unlock(&call->lock);
     return go_on;
@@ -139,8 +137,8 @@ static void on_round(void *user, const hunch_round_report *report) {
         before = node->token;
     }
     pthread_mutex_lock(&c->call->lock);
-    c->predicted += predicted;
-    c->predicted_right += right;
+    c->made_predicted += predicted;
+    c->made_right += right;
     if (c->call->with_metrics && !c->by_length) c->by_length = serve_alloc(HUNCH_MAX_DEPTH + 1, sizeof *c->by_length);
     if (c->by_length) c->by_length[depth][report->accepted]++;
     pthread_mutex_unlock(&c->call->lock);
@@ -148,21 +146,17 @@ static void on_round(void *user, const hunch_round_report *report) {
 
 /* A choice is over; under the lock of its call. */
 static void choice_end(serve_choice *c, const hunch_session_state *st) {
-    c->state = *st;
-    c->state.tokens = NULL;
-    c->state.drafter_of = NULL;
-    c->state.text = NULL;
-    c->state.logprobs = NULL;
-    c->state.top_logprobs = NULL;
-    c->state.prompt_logprobs = NULL;
-    c->state.prompt_top_logprobs = NULL;
-    c->state.pooled = NULL;
-    if (!parts_take(c, true, serve_is_cut(c) || serve_is_stopped(c))) {
-        hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
-        c->state.finish = HUNCH_FINISH_FAILED;
-    }
-    c->done = true;
-    c->call->news = true;
+    c->end = *st;
+    c->end.tokens = NULL;
+    c->end.drafter_of = NULL;
+    c->end.text = NULL;
+    c->end.logprobs = NULL;
+    c->end.top_logprobs = NULL;
+    c->end.prompt_logprobs = NULL;
+    c->end.prompt_top_logprobs = NULL;
+    c->end.pooled = NULL;
+    c->over = true;
+    c->call->news = c->call->untaken = true;
     c->call->left--;
 }
 
@@ -230,7 +224,7 @@ static void call_end(serve_sessions *s, serve_call *c, const hunch_session_state
     for (int i = 0; i < c->n_choices; i++) session_end(s, &c->choices[i]);
     pthread_mutex_lock(&c->lock);
     for (int i = 0; i < c->n_choices; i++)
-        if (!c->choices[i].done) choice_end(&c->choices[i], st);
+        if (!c->choices[i].over) choice_end(&c->choices[i], st);
     serve_metrics_call(s->metrics, c);
     serve_call_wake(c);
     pthread_mutex_unlock(&c->lock);
@@ -310,9 +304,9 @@ static bool choice_report(serve_sessions *s, serve_choice *c) {
     hunch_session_get(c->session, &st);
     if (st.finish == HUNCH_RUNNING) return false;
     pthread_mutex_lock(&c->call->lock);
-    if (st.finish == HUNCH_FINISH_CANCELLED && c->state.error.status) { /* on_output had no memory */
+    if (st.finish == HUNCH_FINISH_CANCELLED && c->no_memory.status) { /* on_output had none */
         st.finish = HUNCH_FINISH_FAILED;
-        st.error = c->state.error;
+        st.error = c->no_memory;
     } else if (!prompt_take(c, &st) || !pooled_take(c, &st)) {
         st.finish = HUNCH_FINISH_FAILED;
         hn_fail(&st.error, HUNCH_NO_MEMORY, "no memory for the answer");

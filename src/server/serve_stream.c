@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "server/serve_answer.h"
 #include "server/serve_protocol.h"
+#include "server/serve_server.h"
 
 void serve_line_add(serve_bytes *out, json_t *value) {
     char *text = serve_json_dump(value, JSON_COMPACT);
@@ -29,8 +30,28 @@ serve_more serve_stream_next(const serve_protocol *p, const serve_server *s, ser
     if (serve_answer_failed(c, &err)) return p->failed(s, c, &err, out), SERVE_LAST;
     for (int i = 0; i < c->n_choices; i++)
         if (!c->choices[i].ended) p->next(s, c, &c->choices[i], out);
-    if (c->left == 0) return p->end(s, c, out), SERVE_LAST;
-    if (out->n == had && c->comment && p->comment) serve_bytes_put(out, p->comment);
-    c->comment = false;
+    if (serve_call_over(c)) return p->end(s, c, out), SERVE_LAST;
+    if (out->n == had && c->say_comment && p->comment) serve_bytes_put(out, p->comment);
+    c->say_comment = false;
     return out->n > had ? SERVE_BYTES : SERVE_NOTHING_YET;
+}
+
+serve_more serve_stream_read(const serve_protocol *p, const serve_server *s, serve_call *c, serve_bytes *out,
+                             void (*sleep)(void *user), void *user) {
+    for (;;) {
+        pthread_mutex_lock(&c->lock);
+        const bool gone = c->gone, paused = c->paused;
+        if (!gone) serve_call_collect(c);
+        pthread_mutex_unlock(&c->lock);
+        if (gone) return SERVE_GONE;
+        if (paused) serve_engine_look(s->engine);
+        serve_call_absorb(c);
+        const serve_more more = serve_stream_next(p, s, c, out);
+        if (more != SERVE_NOTHING_YET) return more;
+        pthread_mutex_lock(&c->lock);
+        const bool nothing = !c->gone && !c->untaken && !c->comment;
+        if (nothing) sleep(user);
+        pthread_mutex_unlock(&c->lock);
+        if (nothing) return more;
+    }
 }
