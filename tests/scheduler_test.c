@@ -261,6 +261,34 @@ static void test_waiting(void **state) {
     free(prompt);
 }
 
+/* A session that waits remembers what it has in common with those placed: the same answer, whoever has a place by then. */
+static void test_pairs_are_remembered(void **state) {
+    (void)state;
+    hunch_engine *e = open_sized(NULL, 2, CONTEXT, 0, true, HUNCH_VERIFY_DEFAULT);
+    hunch_token *long_one = make_prompt(200, 200, 0), *like = make_prompt(220, 100, 3);
+    hunch_request r = ask(long_one, 200, 4, 0), other = ask(like, 220, 4, 0);
+    hunch_session *s[3];
+    hunch_session_state st;
+    must(hunch_session_open(&s[0], e, &r, err));
+    must(hunch_session_open(&s[1], e, &other, err)); /* waits for 96 rows of the first */
+    hunch_session_get(s[1], &st);
+    assert_true(st.waiting);
+    for (int i = 0; i < 3; i++) assert_true(hn_shared_rows_pending(e, s[1]));
+    while (hn_cache_committed(e->cache, s[0]->id, 0) < 96) {
+        assert_true(hn_shared_rows_pending(e, s[1]));
+        must(hunch_engine_round(e, err));
+    }
+    must(hunch_engine_round(e, err));
+    hunch_session_get(s[1], &st);
+    assert_false(st.waiting);
+    assert_int_equal(st.n_restored, 96);
+    must(hunch_engine_run(e, err));
+    for (int i = 0; i < 2; i++) hunch_session_close(&s[i]);
+    hunch_engine_close(&e);
+    free(long_one);
+    free(like);
+}
+
 /* The plain text that a forced drafter knows is made beside the engine: texts that run do not give way to it. */
 static void test_plain_text_beside(void **state) {
     (void)state;
@@ -506,6 +534,45 @@ static void hoard(hunch_engine *e, int seq, int left) {
     }
 }
 
+/* When pages run out the text of the lower priority yields, though it is the older one, and its tokens stay the same; one that has its
+ * place because it waited longest does not yield to priority. */
+static void test_priority_yields(void **state) {
+    (void)state;
+    enum { HOARDS = 7, LEFT = 2 };
+    for (int turn = 0; turn < 2; turn++) {
+        hunch_engine *e = open_sized(NULL, 2 + HOARDS, CONTEXT, 4 * CONTEXT, true, HUNCH_VERIFY_DEFAULT);
+        hunch_token *prompt[2] = {make_prompt(20, 0, 1), make_prompt(20, 0, 2)};
+        hunch_session *s[2], *alone;
+        hunch_session_state st[2], plain;
+        for (int i = 0; i < 2; i++) {
+            hunch_request r = ask(prompt[i], 20, 220, 0);
+            r.priority = i ? 100 : -100;
+            must(hunch_session_open(&s[i], e, &r, err));
+        }
+        s[0]->in_turn = turn;
+        for (int i = 0; i < 30; i++) must(hunch_engine_round(e, err));
+        for (int i = 0; i < HOARDS; i++) hoard(e, 2 + i, LEFT);
+        assert_int_equal(hn_cache_free_pages(e->cache), LEFT);
+        for (int i = 0; i < 60; i++) must(hunch_engine_round(e, err));
+        for (int i = 0; i < HOARDS; i++) hn_cache_seq_end(e->cache, 2 + i);
+        must(hunch_engine_run(e, err));
+        for (int i = 0; i < 2; i++) hunch_session_get(s[i], &st[i]);
+        assert_int_equal(st[turn].preempted > 0, 1);
+        assert_int_equal(st[!turn].preempted, 0);
+        hunch_engine *other = open_sized(NULL, 1, CONTEXT, 0, false, HUNCH_VERIFY_DEFAULT);
+        const hunch_request r = ask(prompt[0], 20, 220, 0);
+        must(hunch_session_open(&alone, other, &r, err));
+        must(hunch_engine_run(other, err));
+        hunch_session_get(alone, &plain);
+        assert_int_equal(plain.n_tokens, st[0].n_tokens);
+        assert_memory_equal(plain.tokens, st[0].tokens, plain.n_tokens * sizeof *plain.tokens);
+        for (int i = 0; i < 2; i++) hunch_session_close(&s[i]), free(prompt[i]);
+        hunch_session_close(&alone);
+        hunch_engine_close(&other);
+        hunch_engine_close(&e);
+    }
+}
+
 /* Texts that get many tokens a round, and one that gets one: while it has less than 32 nobody loses a place, however few pages are left. */
 static void check_first_tokens(int left) {
     enum { FAST = 8, ROOM = 4, FIRST = 32 };
@@ -538,6 +605,8 @@ static void test_first_tokens(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefixes), cmocka_unit_test(test_second_turn),
                                        cmocka_unit_test(test_plain_text_beside), cmocka_unit_test(test_waiting),
+                                       cmocka_unit_test(test_priority_yields),
+                                       cmocka_unit_test(test_pairs_are_remembered),
                                        cmocka_unit_test(test_one_prompt), cmocka_unit_test(test_crowds),
                                        cmocka_unit_test(test_resumed_anywhere), cmocka_unit_test(test_windows),
                                        cmocka_unit_test(test_pool_at_its_limit), cmocka_unit_test(test_first_tokens)};

@@ -524,7 +524,8 @@ typedef struct hunch_request {
                                   tell nothing of what others sent; copied; at most HUNCH_MOST_SALT_BYTES. NULL or "": none, shared
                                   by all that have none */
     int priority;              /* of waiting texts that of the largest priority gets the next place, of equal ones the oldest; one place
-                                  in eight goes to the text that waited longest, so that none waits for ever. 0 */
+                                  in eight goes to the text that waited longest, so that none waits for ever. Of texts that
+                                  run the youngest of the lowest priority gives its pages up when they run out. 0 */
     double deadline_s;         /* seconds after hunch_session_open at which it ends (HUNCH_FINISH_DEADLINE) with what it has then,
                                   waiting or running; looked at when a round begins. 0: never */
     hunch_grammar *grammar;    /* of this model, that the answer obeys: tokens that cannot continue it have probability 0, and it ends

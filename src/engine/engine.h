@@ -10,6 +10,8 @@
  * parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
+#include <limits.h>
+
 #include "base/clock.h"
 #include "base/name_list.h"
 #include "cache/cache.h"
@@ -244,6 +246,8 @@ struct hunch_session {
     double opened_at;    /* by hn_now */
     int lost_rows;       /* that it had in the cache when it was preempted */
     uint64_t admission;
+    bool in_turn;        /* it has its place because it waited longest: no other is before it for its priority */
+    struct hn_same_tokens *same; /* [parallel] while it waits: what it has in common with the sessions placed; NULL: unknown */
     bool held;           /* a call that runs passes has it in its hands: what ends the session waits until that returns */
     hn_session_wish wish;
     hn_sampler sampler;  /* zeroed before the first place, and after the end */
@@ -319,7 +323,9 @@ static inline size_t hn_session_emitted(const hunch_session *s) {
 static inline bool hn_session_running(const hunch_session *s) {
     return s->stats.finish == HUNCH_RUNNING;
 }
-/* Before those of lower priority; front: before all. */
+/* Its priority, above all for one that is in turn. */
+static inline int hn_session_rank(const hunch_session *s) { return s->in_turn ? INT_MAX : s->request.priority; }
+/* Before those of lower priority, and behind those of its own; front: before these, too. */
 void hn_queue_push(hunch_session *s, bool front);
 void hn_queue_remove(hunch_session *s);
 /* Whether it takes part in rounds: it is running, and not paused. */
@@ -337,14 +343,15 @@ void hn_session_preempt(hunch_session *s);
 
 /* ---- scheduler.c ---- */
 
-/* Places waiting sessions while there are places and pages: those that were preempted first, then by priority and age, but one in
- * eight the one that waited longest. A session that fails ends alone. */
+/* Places waiting sessions while there are places and pages: by priority, those that were preempted first, then by age, but one in eight
+ * the one that waited longest. A session that fails ends alone. */
 void hn_admit(hunch_engine *e);
 /* Ends the sessions whose deadline has passed. */
 void hn_expire(hunch_engine *e);
-/* Reserves pages for rows of a sequence that is no session's. If there are too few, sessions are preempted, the youngest first. */
+/* Reserves pages for rows of a sequence that is no session's. If there are too few, sessions are preempted: those of the lowest priority first,
+ * of these the youngest. */
 hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err);
-/* Reserves pages for the session's round.n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
+/* Reserves pages for the session's round.n_rows. If there are too few, sessions are preempted, in that order, and wait; they are computed
  * again later, with the same result. false: this session itself was preempted, or failed. */
 bool hn_make_room(hunch_session *s);
 /* ---- text_room.c ---- */
@@ -395,7 +402,7 @@ void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n);
 void hn_flush_alike(const hunch_session *s);
 /* Whether a placed session is about to compute rows that this one shares. Then it waits for them: answers to one prompt, or prompts
  * with one system message, are computed once. */
-bool hn_shared_rows_pending(const hunch_engine *e, const hunch_session *s);
+bool hn_shared_rows_pending(const hunch_engine *e, hunch_session *s);
 
 /* ---- emit.c ---- */
 

@@ -257,6 +257,7 @@ hunch_status hn_request_sampler(hunch_session *s, hunch_error *err) {
     if (!st) st = find_breakers(&s->sampler, &s->request, m->tokenizer, err);
     if (!st) st = forbid_ends(s, err);
     if (!st && s->request.grammar) st = hn_sampler_constrain(&s->sampler, hn_grammar_matcher(s->request.grammar), err);
+    s->sampler.grows = true;
     if (st) hn_sampler_fini(&s->sampler);
     return st;
 }

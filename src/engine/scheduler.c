@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scheduler.c - which sessions have a place: by priority, then by age, and none waits for ever; when pages run out a paused session, else
- * the youngest is preempted and its rows are computed again later (by contract C2 with the same text). */
+ * the youngest of the lowest priority is preempted and its rows are computed again later (by contract C2 with the same text). */
 #include "base/least.h"
 #include "engine/engine.h"
 
@@ -18,17 +18,26 @@ static bool anyone_placed(const hunch_engine *e) {
     return false;
 }
 
-/* What preempted texts will continue from is evicted after all idle pages. So is what others would continue from; the oldest
- * session is not preempted. */
+/* Who gives its pages to others first: of two sessions one that is paused, else that of lower priority, else the younger. */
+static bool yields_to(const hunch_session *a, const hunch_session *b) {
+    const int x = hn_session_rank(a), y = hn_session_rank(b);
+    if (a->stats.paused != b->stats.paused) return a->stats.paused;
+    return x != y ? x < y : a->admission > b->admission;
+}
+
+/* What preempted texts will continue from is evicted after all idle pages. So is what others would continue from; the session that
+ * yields last is not preempted. */
 static void keep_for_preempted(hunch_engine *e) {
-    const hunch_session *oldest = NULL;
+    const hunch_session *last = NULL;
     for (const hunch_session *s = e->queue; s; s = s->next)
         if (s->stats.preempted > 0 && !s->stats.paused && e->reuse)
             hn_cache_touch(e->cache, s->request.salt, s->text.token, (int)s->text.n - 1);
     for (int i = 0; i < e->parallel; i++)
-        if (e->session[i] && (!oldest || e->session[i]->admission < oldest->admission)) oldest = e->session[i];
-    if (oldest) hn_cache_release_states(e->cache, oldest->id);
+        if (e->session[i] && (!last || yields_to(last, e->session[i]))) last = e->session[i];
+    if (last) hn_cache_release_states(e->cache, last->id);
 }
+
+enum { MOST_OVERTAKEN = 7 }; /* then it is the turn of the one that waited longest */
 
 static hunch_session *waited_longest(const hunch_engine *e) {
     hunch_session *oldest = NULL;
@@ -66,14 +75,15 @@ static outcome place(hunch_engine *e, hunch_session *s) {
     if (s->stats.paused || hn_shared_rows_pending(e, s)) return PASSED;
     if (!make_place(e, s)) return NO_ROOM;
     const int id = free_place(e);
-    e->overtaken = s == waited_longest(e) ? 0 : e->overtaken + 1;
+    const bool longest = s == waited_longest(e);
+    s->in_turn |= longest && e->overtaken >= MOST_OVERTAKEN;
+    e->overtaken = longest ? 0 : e->overtaken + 1;
     hn_queue_remove(s);
     if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
     return PLACED;
 }
 
 void hn_admit(hunch_engine *e) {
-    enum { MOST_OVERTAKEN = 7 };
     bool passed = false; /* the oldest */
     keep_for_preempted(e);
     for (hunch_session *s = e->queue, *next; s; s = next) {
@@ -105,11 +115,6 @@ void hn_expire(hunch_engine *e) {
 }
 
 /* ---- preemption -------------------------------------------------------------------------------------------------------- */
-
-/* Who gives its pages to others first: of two sessions one that is paused, else the younger. */
-static bool yields_to(const hunch_session *a, const hunch_session *b) {
-    return a->stats.paused != b->stats.paused ? a->stats.paused : a->admission > b->admission;
-}
 
 static hunch_session *first_to_yield(const hunch_engine *e, const hunch_session *but) {
     hunch_session *y = NULL;

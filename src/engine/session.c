@@ -36,6 +36,7 @@ void hn_session_destroy(hunch_session *s) {
     hn_free(s->text.top);
     hn_free(s->text.out);
     hn_prompt_values_fini(&s->text);
+    hn_free(s->same);
     hn_free(s);
 }
 
@@ -72,7 +73,8 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
 
 void hn_queue_push(hunch_session *s, bool front) {
     hunch_session **at = &s->engine->queue;
-    while (!front && *at && ((*at)->stats.preempted || (*at)->request.priority >= s->request.priority)) at = &(*at)->next;
+    const int rank = hn_session_rank(s);
+    while (*at && (hn_session_rank(*at) > rank || (!front && hn_session_rank(*at) == rank))) at = &(*at)->next;
     s->next = *at;
     *at = s;
     s->stats.waiting = true;
@@ -84,6 +86,8 @@ void hn_queue_remove(hunch_session *s) {
     if (*at) *at = s->next;
     s->next = NULL;
     s->stats.waiting = false;
+    hn_free(s->same);
+    s->same = NULL;
 }
 
 /* ---- a place ----------------------------------------------------------------------------------------------------------- */

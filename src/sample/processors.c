@@ -4,7 +4,7 @@
  * logits are copied.
  *
  * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds the new
- * tokens, any other text is counted from scratch. A drafted path is added during one call and removed again, so rows share no
+ * tokens, any other text is counted from scratch (a sampler whose text only grows, hn_sampler.grows, does not compare them). A drafted path is added during one call and removed again, so rows share no
  * history and a rejected draft has no effect.
  *
  * Arithmetic is in doubles, rounded to float32 after bias, after the penalties together, and after DRY. A finite logit
@@ -12,6 +12,7 @@
  */
 #include "sample/processors.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -145,18 +146,24 @@ static void count_forget(penalties *c) {
     c->n_tokens = c->n = 0;
 }
 
-static bool count_continues(const penalties *c, const hn_history *h) {
+static bool count_continues(const hn_sampler *s, const hn_history *h) {
+    const penalties *c = s->penalties;
+    if (s->grows && c->n > 0) {
+        assert(c->n <= h->n && c->n_prompt == h->n_prompt);
+        return true;
+    }
     if (!c->kept || c->n > h->n || c->n_prompt != h->n_prompt) return false;
     return c->n == 0 || memcmp(c->text, h->text, (size_t)c->n * sizeof *c->text) == 0;
 }
 
 static void count_text(hn_sampler *s, const hn_history *h) {
     penalties *c = s->penalties;
-    if (!count_continues(c, h)) count_forget(c);
+    if (!count_continues(s, h)) count_forget(c);
     const int from = c->n;
     for (int i = from; i < h->n; i++) count_add(s, h->text[i], i >= h->n_prompt);
     c->n = h->n;
     c->n_prompt = h->n_prompt;
+    if (s->grows) return;
     c->kept = hn_grow((void **)&c->text, &c->text_cap, (size_t)h->n, sizeof *c->text);
     if (c->kept && h->n > from) memcpy(c->text + from, h->text + from, (size_t)(h->n - from) * sizeof *c->text);
 }

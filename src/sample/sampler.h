@@ -50,6 +50,7 @@ typedef struct hn_sampler {
     hunch_sampling params; /* bias is copied, dry_breakers are not kept: both may be freed after init */
     hn_rng rng;
     int vocab;
+    bool grows; /* the text of each call begins with that of the call before, so that it is not compared: set after init */
     const hn_vocab_ops *vocab_ops; /* the best level's; all give the same results */
     /* workspace, owned: candidates of the support */
     int32_t *id;  /* [vocab] */
