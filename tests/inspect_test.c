@@ -152,6 +152,7 @@ static void test_large(void **state) {
     const long long mapped = 2 * (20 * (4 * 4096LL * 4096 + 3 * 4096LL * 14336) + 32000 * 4096LL);
     assert_int_equal(json_integer_value(json_object_get(model, "mapped_bytes")), mapped);
     assert_true(json_integer_value(json_object_get(model, "packed_bytes")) > mapped);
+    assert_true(json_integer_value(json_object_get(model, "text_bytes")) >= 8 * 32000);
     assert_int_equal(json_array_size(json_object_get(d, "unused")), 0);
     assert_true(json_is_null(json_object_get(d, "tokenizer")));
     assert_true(json_is_false(json_object_get(d, "chat_template")));

@@ -361,6 +361,11 @@ static void nothing_is_returned(hunch_model *m, hunch_engine *e) {
     hunch_engine_get_stats(NULL, &numbers), seen("hunch_engine_get_stats", "e");
     assert_int_equal(numbers.pages, 0);
     hunch_engine_get_stats(NULL, NULL), seen("hunch_engine_get_stats", "out");
+    hunch_memory memory = {.planned = 7};
+    hunch_engine_get_memory(NULL, &memory), seen("hunch_engine_get_memory", "e");
+    assert_int_equal(memory.planned, 0);
+    hunch_engine_get_memory(NULL, NULL), seen("hunch_engine_get_memory", "out");
+    assert_int_equal(hunch_model_memory_left(NULL), 0), seen("hunch_model_memory_left", "m");
     assert_true(hunch_measure_experts(NULL) == 0), seen("hunch_measure_experts", "e");
     hunch_engine_work(e, 1, 1, 1, NULL), seen("hunch_engine_work", "out");
     hunch_engine_work(NULL, 1, 1, 1, &work), seen("hunch_engine_work", "e");

@@ -83,7 +83,105 @@ static void test_threads_share_a_grammar(void **state) {
     hunch_model_close(&m);
 }
 
+static hunch_grammar *choice_open(const hunch_model *m, int number) {
+    char text[64];
+    hunch_grammar *g = NULL;
+    snprintf(text, sizeof text, "(choice|number) %d(a|b){1,50}", number);
+    must(hunch_grammar_open(&g, m, HUNCH_GRAMMAR_REGEX, text, strlen(text), HUNCH_GRAMMAR_AT_ONCE, err));
+    return g;
+}
+
+static uint64_t kept_bytes(const hunch_engine *e) {
+    hunch_memory m;
+    hunch_engine_get_memory(e, &m);
+    return m.part[HUNCH_MEMORY_GRAMMARS].taken;
+}
+
+/* A model keeps as many grammars as its budget holds, those that were used last; one that was dropped lives as long as it is used, and is
+ * compiled again for the next. */
+static void test_budget(void **state) {
+    (void)state;
+    enum { MANY = 200 };
+    hunch_model_options o;
+    hunch_model *m = NULL;
+    hunch_model_options_defaults(&o);
+    o.threads = 1;
+    o.grammar_bytes = 1 << 20;
+    must(hunch_model_open(&m, data_path("models/stories260K/stories260K.f32.gguf"), &o, err));
+    hunch_engine *e = open_engine(m, NULL, 1, 16, HUNCH_KV_DEFAULT, 16, 64);
+    hunch_memory memory;
+    hunch_engine_get_memory(e, &memory);
+    assert_int_equal(memory.part[HUNCH_MEMORY_GRAMMARS].planned, o.grammar_bytes);
+    hunch_grammar *first = choice_open(m, 0), *again = choice_open(m, 0), *held[MANY];
+    assert_ptr_equal(first, again);
+    hunch_grammar_close(&again);
+    const uint64_t one = kept_bytes(e);
+    assert_true(one > 0 && one < o.grammar_bytes);
+    for (int i = 1; i < MANY; i++) { /* the first is asked for now and then, and stays */
+        held[i] = choice_open(m, i);
+        assert_true(kept_bytes(e) <= o.grammar_bytes);
+        if (i % 4) continue;
+        again = choice_open(m, 0);
+        assert_ptr_equal(first, again);
+        hunch_grammar_close(&again);
+    }
+    again = choice_open(m, 1);
+    assert_ptr_not_equal(held[1], again); /* which was dropped, and is in use */
+    hunch_grammar_close(&again);
+    again = choice_open(m, MANY - 1);
+    assert_ptr_equal(held[MANY - 1], again);
+    hunch_grammar_close(&again);
+    for (int i = 1; i < MANY; i++) hunch_grammar_close(&held[i]);
+    hunch_grammar_close(&first);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+/* What an engine plans is the model's to give: another one is offered less, and all of it again when it is closed. */
+static void test_account(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_engine(m, "ngram", 4, 16, HUNCH_KV_DEFAULT, 16, 512), *other;
+    hunch_memory one, both, after;
+    hunch_engine_get_memory(e, &one);
+    uint64_t planned = 0, taken = 0;
+    for (int i = 0; i < HUNCH_MEMORY_PARTS; i++) {
+        assert_non_null(hunch_memory_part_name(i));
+        planned += one.part[i].planned;
+        taken += one.part[i].taken;
+    }
+    assert_null(hunch_memory_part_name(HUNCH_MEMORY_PARTS));
+    assert_true(planned == one.planned && taken == one.taken);
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    assert_true(one.part[HUNCH_MEMORY_WEIGHTS].taken >= info.memory_bytes && one.part[HUNCH_MEMORY_BUFFERS].taken > 0);
+    assert_true(one.part[HUNCH_MEMORY_PAGES].planned > 0 && one.part[HUNCH_MEMORY_PAGES].taken == 0);
+    assert_true(one.part[HUNCH_MEMORY_SAMPLERS].planned >= (uint64_t)32 * (uint64_t)info.vocab);
+    other = open_engine(m, NULL, 4, 16, HUNCH_KV_DEFAULT, 16, 512);
+    hunch_engine_get_memory(e, &both);
+    assert_int_equal(both.part[HUNCH_MEMORY_PAGES].planned, 2 * one.part[HUNCH_MEMORY_PAGES].planned);
+    static const hunch_token prompt[] = {1, 403, 407};
+    hunch_session *s;
+    hunch_request r;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = 3;
+    r.max_tokens = 40;
+    must(hunch_session_open(&s, other, &r, err));
+    must(hunch_engine_round(other, err));
+    hunch_engine_get_memory(other, &after);
+    assert_true(after.part[HUNCH_MEMORY_PAGES].taken > 0 && after.part[HUNCH_MEMORY_SAMPLERS].taken > 0);
+    hunch_session_close(&s);
+    hunch_engine_close(&other);
+    hunch_engine_get_memory(e, &after);
+    assert_memory_equal(&after, &one, sizeof one);
+    assert_true(hunch_model_memory_left(m) > 0);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_share_a_grammar)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_share_a_grammar), cmocka_unit_test(test_budget),
+                                       cmocka_unit_test(test_account)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

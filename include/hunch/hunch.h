@@ -106,6 +106,8 @@ typedef struct hunch_model_options {
      * to report that installs its own, as the `hunch` command does. */
     bool mapped;
     bool mapped_experts; /* the same for experts only: the rest is in memory, and experts are paged in as rows choose them */
+    uint64_t grammar_bytes; /* memory of the grammars that it keeps for further requests, but for the newest one, which it keeps in any
+                             * case; 0: 256 MiB */
     bool text_only; /* only the tokenizer and the chat template: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
 
@@ -387,6 +389,9 @@ typedef struct hunch_engine_options {
     uint64_t state_bytes;      /* of models with recurrent layers: memory for states that later texts, and preempted ones, may
                                   continue from, those of draft models included, beside those of running texts; 0: 16 states,
                                   or fewer if memory is short. With fewer than texts a preempted one may begin again */
+    int64_t kept_bytes;        /* of keys and values of texts that have ended, for later ones that begin like them: more are dropped, those
+                                  of the longest ago first, and memory that is free then goes back to the system; 0: as much as the
+                                  pages hold; below 0: none */
     bool no_prefix_reuse;      /* false: a prompt that shares a prefix with an earlier text starts after its pages */
     bool pooling;              /* requests may ask for pooled states: passes keep the last state of each row */
 } hunch_engine_options;
@@ -704,6 +709,30 @@ typedef struct hunch_engine_stats {
 } hunch_engine_stats;
 /* On the engine's thread, inside callbacks too. Takes no time worth counting. */
 void hunch_engine_get_stats(const hunch_engine *e, hunch_engine_stats *out);
+
+/* The memory of an engine, of its model and of other engines on that, in one account: what each part may take, and what it has now. */
+enum {
+    HUNCH_MEMORY_WEIGHTS,  /* of the model and of drafters; not what stays in a mapped file */
+    HUNCH_MEMORY_PAGES,    /* keys, values and states: of running texts, and kept for later ones (kept_bytes) */
+    HUNCH_MEMORY_STORES,   /* about what drafters keep of texts, planned as if each text filled its context */
+    HUNCH_MEMORY_SAMPLERS,
+    HUNCH_MEMORY_DISTS,    /* distributions of drafts */
+    HUNCH_MEMORY_GRAMMARS, /* that the model keeps (grammar_bytes) */
+    HUNCH_MEMORY_BUFFERS,  /* of passes */
+    HUNCH_MEMORY_PARTS
+};
+typedef struct hunch_memory_part {
+    uint64_t planned, taken; /* bytes */
+} hunch_memory_part;
+typedef struct hunch_memory {
+    hunch_memory_part part[HUNCH_MEMORY_PARTS];
+    uint64_t planned, taken; /* of all parts */
+} hunch_memory;
+/* On the engine's thread, like its rounds. */
+void hunch_engine_get_memory(const hunch_engine *e, hunch_memory *out);
+const char *hunch_memory_part_name(int part); /* "weights", "pages", ...; NULL: there is no such part */
+/* Bytes that may still be taken: what the system has, without what is planned by the model's account and not taken yet. */
+uint64_t hunch_model_memory_left(const hunch_model *m);
 
 /* ---- inspection ---------------------------------------------------------------------------------------------- */
 

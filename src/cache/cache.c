@@ -9,6 +9,8 @@
 #include "cache/cache_private.h"
 #include "ops/kv.h"
 
+enum { HUGE_PAGE = 2 << 20 };
+
 enum { MIN_PAGE_ROWS = 16 }; /* required by the ops (hn_kv) */
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
@@ -145,9 +147,13 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     c->seq = hn_zalloc((size_t)c->max_seqs, sizeof *c->seq);
     c->free = hn_zalloc((size_t)c->n_pages, sizeof *c->free);
     c->use = hn_zalloc((size_t)c->n_pages, sizeof *c->use);
+    c->block = (int)((HUGE_PAGE + c->page_bytes - 1) / c->page_bytes);
+    c->in_use = hn_zalloc((size_t)(c->n_pages / c->block + 1), sizeof *c->in_use);
+    c->keep_idle = c->n_pages;
+    c->margin = c->n_pages / 16 + 2 * c->block;
     c->path = hn_zalloc((size_t)c->stride[0], sizeof *c->path);
     c->move = hn_zalloc((size_t)c->n_groups * HN_CACHE_MOVES, sizeof *c->move);
-    if (!c->seq || !c->free || !c->use || !c->path || !c->move)
+    if (!c->seq || !c->free || !c->use || !c->in_use || !c->path || !c->move)
         return hn_fail_memory(err, "cache tables", (size_t)c->n_pages * (sizeof *c->free + sizeof *c->use));
     hunch_status st = HUNCH_OK;
     for (int g = 0; g < c->n_groups && !st; g++) {
@@ -161,8 +167,8 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     }
     if (st) return st;
     /* The lowest page is on top of the stack, so that a short run touches little of the pool. */
-    for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p;
-    c->n_free = c->n_pages;
+    for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p, c->use[p].at = c->n_pages - 1 - p;
+    c->n_free = c->n_cold = c->n_pages;
     for (int g = 0; g < c->n_groups; g++) c->idle[g] = (hn_idle_pages){HN_NO_PAGE, HN_NO_PAGE};
     return c->backend->mem_create(c->backend, HN_MEM_WORK, moves_bytes(c), &c->moves, err);
 }
@@ -203,6 +209,7 @@ hunch_status hn_cache_open(hn_cache **out, hn_backend *b, const hn_cache_group *
         hn_cache_close(&c);
         return st;
     }
+    hn_account_add(b->account, HN_ACCOUNT_PAGES, (int64_t)bytes, 0);
     *out = c;
     return HUNCH_OK;
 }
@@ -217,12 +224,14 @@ void hn_cache_close(hn_cache **cp) {
             hn_free(c->seq[s].next[g]);
             hn_free(c->seq[s].saved[g]);
         }
+    if (c->pool) hn_account_add(c->backend->account, HN_ACCOUNT_PAGES, -(int64_t)hn_cache_bytes(c), -(int64_t)hn_cache_touched(c));
     c->backend->mem_free(c->backend, c->pool);
     c->backend->mem_free(c->backend, c->moves);
     hn_prefix_fini(&c->prefix);
     hn_free(c->path);
     hn_free(c->move);
     hn_free(c->use);
+    hn_free(c->in_use);
     hn_free(c->free);
     hn_free(c->seq);
     hn_free(c);
@@ -231,8 +240,8 @@ void hn_cache_close(hn_cache **cp) {
 /* ---- pages ----------------------------------------------------------------------------------------------------- */
 
 static int32_t new_page(hn_cache *c) {
-    while (c->n_free == 0) hn_cache_evict(c);
-    const int32_t page = c->free[--c->n_free];
+    while (c->n_free == 0 || (c->n_free == c->n_cold && c->n_idle > c->keep_idle)) hn_cache_evict(c);
+    const int32_t page = hn_page_pop(c);
     /* groups are moved one after the other: rows of its last user are not moved behind those of the next */
     if (c->use[page].moves == c->moves_batch) hn_cache_flush(c);
     c->use[page].tables = 1;
@@ -371,6 +380,13 @@ void hn_cache_seq_end(hn_cache *c, int seq) {
         drop_next(c, s, g);
     }
     hn_cache_set_last_node(c, s, NULL);
+    while (c->n_idle > c->keep_idle) hn_cache_evict(c);
+    hn_pages_cool(c);
+}
+
+void hn_cache_keep(hn_cache *c, size_t bytes) {
+    const size_t pages = bytes / c->page_bytes;
+    c->keep_idle = pages < (size_t)c->n_pages ? (int)pages : c->n_pages;
 }
 
 int hn_cache_committed(const hn_cache *c, int seq, int model_id) {

@@ -87,6 +87,9 @@ hunch_status hn_cache_open(hn_cache **out, hn_backend *b, const hn_cache_group *
                            int rows, int pool_rows, hunch_error *err);
 void hn_cache_close(hn_cache **c);
 size_t hn_cache_bytes(const hn_cache *c);
+size_t hn_cache_touched(const hn_cache *c); /* of these, the ones whose memory is in use, or was and is kept for the next text */
+/* So many bytes of pages stay in the index when no sequence has them: more are evicted. Without this call all that have room. */
+void hn_cache_keep(hn_cache *c, size_t bytes);
 int hn_cache_all_pages(const hn_cache *c);
 int hn_cache_idle_pages(const hn_cache *c); /* those that only the prefix index holds */
 int hn_cache_free_pages(const hn_cache *c); /* those that only the prefix index holds count as free */

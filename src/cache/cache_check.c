@@ -79,6 +79,8 @@ bool hn_cache_valid(const hn_cache *c) {
         idle += seen[p].nodes && !seen[p].tables;
         used += seen[p].tables > 0;
     }
+    ok = ok && c->n_cold >= 0 && c->n_cold <= c->n_free;
+    for (int i = 0; ok && i < c->n_free; i++) ok = c->use[c->free[i]].at == i;
     for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice is detected */
         ok = !seen[c->free[i]].nodes++ && !seen[c->free[i]].tables;
     hn_free(seen);

@@ -92,10 +92,54 @@ int hn_cache_table_stride(const hn_cache *c, int group) {
 
 /* ---- uses ------------------------------------------------------------------------------------------------------- */
 
+static void stack_put(hn_cache *c, int at, int32_t page) {
+    c->free[at] = page;
+    c->use[page].at = at;
+}
+
 void hn_page_free(hn_cache *c, int32_t page) {
     assert(c->use[page].tables == 0 && c->use[page].nodes == 0);
-    c->free[c->n_free++] = page;
+    stack_put(c, c->n_free++, page);
+    c->in_use[page / c->block]--;
 }
+
+int32_t hn_page_pop(hn_cache *c) {
+    const int32_t page = c->free[--c->n_free];
+    if (c->n_cold > c->n_free) {
+        c->n_cold = c->n_free;
+        hn_account_add(c->backend->account, HN_ACCOUNT_PAGES, 0, (int64_t)c->page_bytes);
+    }
+    c->in_use[page / c->block]++;
+    return page;
+}
+
+/* A block whose pages are all free: those that are touched go to the bottom of the stack. */
+static void block_cool(hn_cache *c, int block) {
+    const int from = block * c->block, to = from + c->block < c->n_pages ? from + c->block : c->n_pages;
+    for (int32_t page = from; page < to; page++) {
+        const int at = c->use[page].at;
+        if (at < c->n_cold) continue;
+        stack_put(c, at, c->free[c->n_cold]);
+        stack_put(c, c->n_cold++, page);
+        hn_account_add(c->backend->account, HN_ACCOUNT_PAGES, 0, -(int64_t)c->page_bytes);
+    }
+    const hn_buf first = {c->pool, c->page_bytes * (size_t)from};
+    c->backend->release(c->backend, first, c->page_bytes * (size_t)(to - from));
+}
+
+void hn_pages_cool(hn_cache *c) {
+    if (!c->backend->release || c->n_free - c->n_cold <= c->margin) return;
+    bool moves = false;
+    for (int g = 0; g < c->n_groups; g++) moves |= c->n_moves[g] > 0;
+    if (moves) return; /* which may read pages that are free by now: the next time will do */
+    for (int at = c->n_free - 1; at >= c->n_cold && c->n_free - c->n_cold > c->margin;) {
+        const int block = c->free[at] / c->block;
+        if (c->in_use[block] == 0) block_cool(c, block); /* which puts another page here */
+        else at--;
+    }
+}
+
+size_t hn_cache_touched(const hn_cache *c) { return c->page_bytes * (size_t)(c->n_pages - c->n_cold); }
 
 static int group_of_slot(const hn_cache *c, int slot) {
     int g = 0;

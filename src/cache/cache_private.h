@@ -10,7 +10,7 @@
  *
  * A page is in one of these states:
  *
- *   free              tables 0, nodes 0      on the stack of free pages
+ *   free              tables 0, nodes 0      on the stack of free pages: those whose memory is touched above the others
  *   of a sequence     tables 1, nodes 0      the only state in which rows are written
  *   shared            otherwise               read only
  *   idle              tables 0, nodes > 0    counts as free: eviction makes it free
@@ -33,6 +33,7 @@ typedef struct hn_page_use {
     hn_prefix_node *node;     /* one of its nodes, and its slot there; NULL: in none */
     int slot;
     uint32_t moves; /* hn_cache.moves_batch of the last move that reads or writes it */
+    int32_t at;     /* of free pages: their place on the stack */
     int32_t newer, older; /* of idle pages: neighbours in the list of their group */
 } hn_page_use;
 
@@ -76,6 +77,11 @@ struct hn_cache {
     bool windows; /* some group has one */
     bool states[HN_MAX_MODELS]; /* models with a state */
     int n_pages, n_free, n_idle;
+    int keep_idle;      /* more idle pages are evicted */
+    int n_cold;         /* free pages at the bottom of the stack whose memory the system has: untouched, or given back */
+    int margin;         /* free pages above these that keep their memory */
+    int block;          /* pages that are given back together: of 2 MiB or more, as memory comes in huge pages */
+    int32_t *in_use;    /* [blocks] their pages that are not free */
     int state_pages[HN_MAX_GROUPS]; /* of state groups: pages in the index */
     size_t page_bytes;
     hn_mem *pool;
@@ -151,6 +157,8 @@ void hn_page_idle_since(hn_cache *c, int32_t page, uint64_t since);
 void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);
 void hn_page_free(hn_cache *c, int32_t page); /* returns it to the stack: no table and no node has it */
+int32_t hn_page_pop(hn_cache *c);             /* the page on top of the stack, which is not empty: one whose memory is touched, if any is */
+void hn_pages_cool(hn_cache *c);              /* memory of free pages beyond the margin goes back to the system */
 /* Removes a page from its slot of a node; removes a node without pages, children and users, and then such nodes before it. */
 void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot);
 void hn_node_prune(hn_cache *c, hn_prefix_node *b);

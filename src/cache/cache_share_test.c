@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "base/mem.h"
 #include "cache/cache_private.h"
 #include "cache/shared_rows_for_tests.h"
 
@@ -487,6 +488,55 @@ static void test_publish_without_memory(void **state) {
     }
 }
 
+/* ---- what stays ------------------------------------------------------------------------------------------------ */
+
+/* A cache of the tests has pages of a few KB: blocks of two of them are given back. */
+static hn_cache *open_small_blocks(int seqs) {
+    hn_cache *c = open_shared(seqs, 0);
+    hn_free(c->in_use);
+    c->block = 2;
+    c->margin = 0;
+    c->in_use = hn_zalloc((size_t)c->n_pages, sizeof *c->in_use);
+    return c;
+}
+
+/* Texts end one after the other: no more pages than are wanted stay in the index, those of the newest, and the memory of the others goes
+ * back, so that the cache does not grow with the number of texts. */
+static void test_kept_pages(void **state) {
+    (void)state;
+    enum { KEPT = 30, TEXTS = 40, LONG = 300 };
+    for (int keep = 0; keep < 3; keep++) {
+        hn_cache *c = open_small_blocks(3);
+        int32_t text[TEXT];
+        int of_text = 0;
+        if (keep < 2) hn_cache_keep(c, keep ? KEPT * hn_cache_page_bytes(c) : 0);
+        assert_int_equal(hn_cache_touched(c), 0);
+        for (int i = 0; i < TEXTS; i++) {
+            const int seq = i % 3, before = c->n_free + c->n_idle;
+            make_text(text, (uint64_t)i);
+            begin_with(c, seq, text, LONG, LONG, LONG);
+            of_text = hn_most(of_text, before - c->n_free - c->n_idle);
+            hn_cache_seq_end(c, seq);
+            assert_true(hn_cache_valid(c));
+            if (keep == 2) continue;
+            assert_true(c->n_idle <= (keep ? KEPT : 0));
+            if (hn_cache_touched(c) > (size_t)(2 * (c->n_idle + of_text)) * hn_cache_page_bytes(c))
+                fail_msg("text %d of %d pages: %zu bytes in use with %d idle pages of %zu", i, of_text, hn_cache_touched(c), c->n_idle,
+                         hn_cache_page_bytes(c));
+            if (keep == 0) assert_int_equal(hn_cache_touched(c), 0);
+        }
+        hn_cache_seq_begin(c, 0);
+        const int rows = hn_cache_restore(c, 0, text, LONG);
+        assert_true(keep ? rows > 0 : rows == 0);
+        uint32_t mark[TEXT];
+        make_marks(text, LONG, mark);
+        for (int o = 0; o < 3; o++) check_rows(c, 0, o, mark);
+        hn_cache_seq_end(c, 0);
+        if (keep == 2) assert_true(c->n_idle > KEPT);
+        hn_cache_close(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_longest_prefix),
                                        cmocka_unit_test(test_models_restore_apart),
@@ -501,6 +551,7 @@ int main(void) {
                                        cmocka_unit_test(test_groups_end_together),
                                        cmocka_unit_test(test_forget_while_shared),
                                        cmocka_unit_test(test_publish_without_memory),
-                                       cmocka_unit_test(test_no_page_for_the_copy)};
+                                       cmocka_unit_test(test_no_page_for_the_copy),
+                                       cmocka_unit_test(test_kept_pages)};
     return cmocka_run_group_tests(tests, rows_setup, rows_teardown);
 }

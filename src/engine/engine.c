@@ -150,6 +150,35 @@ static void choose_sizes(hunch_engine *e) {
     for (int i = 0; i < e->n_drafters; i++) e->most.best = hn_most(e->most.best, e->drafter[i].needs.best);
 }
 
+static void promise(hunch_engine *e, hn_account_part part, int64_t bytes) {
+    e->promised[part] += bytes;
+    hn_account_add(&e->model->account, part, bytes, 0);
+}
+
+/* What its texts may take beside pages, planned before these are: lists by token, of samplers and of drafters that draw. */
+static void promise_lists(hunch_engine *e) {
+    const int64_t vocab = e->model->target.arch.vocab, texts = e->parallel;
+    promise(e, HN_ACCOUNT_SAMPLERS, texts * (int64_t)hn_sampler_most_bytes((int)vocab));
+    for (int i = 0; i < e->n_drafters; i++) {
+        const hn_drafter *d = &e->drafter[i];
+        const int64_t of_token = sizeof(int32_t) + sizeof(float);
+        if (d->needs.has_dist && e->verify != HUNCH_VERIFY_DEFAULT && e->verify != HUNCH_VERIFY_MATCH && e->verify != HUNCH_VERIFY_GREEDY)
+            promise(e, HN_ACCOUNT_DISTS, texts * of_token * vocab * d->needs.max_depth);
+    }
+}
+
+/* Once drafters are attached. */
+static void plan_stores(hunch_engine *e) {
+    for (int i = 0; i < e->n_drafters; i++) {
+        const hn_drafter *d = &e->drafter[i];
+        if (d->ops->text_bytes) promise(e, HN_ACCOUNT_STORES, (int64_t)e->parallel * (int64_t)d->ops->text_bytes(d, e->context));
+    }
+}
+
+static void promise_end(hunch_engine *e) {
+    for (int i = 0; i < HN_ACCOUNT_PARTS; i++) hn_account_add(&e->model->account, i, -e->promised[i], 0);
+}
+
 /* One pool for the target and for every drafter with rows of its own (contract C7). */
 static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
     hn_cache_group group[HN_MAX_GROUPS];
@@ -167,6 +196,7 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
     hunch_status st = limit_states(group, n, o->state_bytes, hn_backend_memory_left(e->model->target.backend), err);
     for (int g = 0; g < of_target; g++) e->states = group[g].kept > e->states ? group[g].kept : e->states;
     if (!st) st = hn_cache_open(&e->cache, e->model->target.backend, group, n, e->parallel + 1, e->context, o->pool_rows, err);
+    if (!st && o->kept_bytes) hn_cache_keep(e->cache, o->kept_bytes > 0 ? (size_t)o->kept_bytes : 0);
     int first = of_target;
     for (int i = 0; !st && i < e->n_drafters; i++) {
         hn_drafter *d = &e->drafter[i];
@@ -208,7 +238,9 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     choose_chunk(e, o->chunk);
     choose_sizes(e);
     if (!st) st = hn_text_lists_open(&e->list, e->parallel, e->most.rows, err);
+    if (!st) promise_lists(e);
     if (!st) st = open_pool(e, o, err);
+    if (!st) plan_stores(e);
     const hn_feature_set features = feature_set(e);
     if (!st) st = hn_runner_open_for(&e->runner, &e->model->target, e->cache, 0, e->context, &e->most, &features, err);
     if (!st) st = hn_verifiers_open(&e->verifiers, e->model->target.pool, e->model->target.arch.vocab, err);
@@ -265,6 +297,7 @@ void hunch_engine_close(hunch_engine **ep) {
         if (e->session[i]) hunch_session_cancel(e->session[i]);
     while (e->queue) hunch_session_cancel(e->queue);
     while (e->streams) hn_stream_end(e->streams); /* ended, but their callbacks were not called: no round followed */
+    promise_end(e);
     hn_oracle_close(e);
     hn_curves_close(e);
     hn_controller_close(&e->controller);
@@ -301,6 +334,44 @@ void hn_engine_leave(hunch_engine *e) {
     e->busy = false;
     while (e->n_held > 0) hn_session_let_go(e->list.held[--e->n_held]);
     if (e->forget) hunch_engine_forget(e);
+}
+
+/* Of what only texts have: those that have a place. */
+static void count_texts(const hunch_engine *e, hunch_memory *m) {
+    int placed = 0;
+    for (int i = 0; i < e->parallel; i++) {
+        const hunch_session *s = e->session[i];
+        if (!s) continue;
+        placed++;
+        m->part[HUNCH_MEMORY_SAMPLERS].taken += hn_sampler_bytes(&s->sampler);
+        for (int d = 0; d < e->n_drafters; d++)
+            if (e->drafter[d].ops->text_bytes)
+                m->part[HUNCH_MEMORY_STORES].taken += e->drafter[d].ops->text_bytes(&e->drafter[d], (int)s->text.n);
+    }
+    m->part[HUNCH_MEMORY_DISTS].taken = m->part[HUNCH_MEMORY_DISTS].planned / (uint64_t)e->parallel * (uint64_t)placed;
+}
+
+void hunch_engine_get_memory(const hunch_engine *e, hunch_memory *out) {
+    _Static_assert((int)HUNCH_MEMORY_PARTS == (int)HN_ACCOUNT_PARTS && (int)HUNCH_MEMORY_BUFFERS == (int)HN_ACCOUNT_BUFFERS &&
+                       (int)HUNCH_MEMORY_SAMPLERS == (int)HN_ACCOUNT_SAMPLERS,
+                   "the parts of hunch.h");
+    if (!out) return;
+    *out = (hunch_memory){0};
+    if (!e) return;
+    for (int i = 0; i < HUNCH_MEMORY_PARTS; i++) {
+        const int64_t planned = hn_account_planned(&e->model->account, i), taken = hn_account_taken(&e->model->account, i);
+        out->part[i] = (hunch_memory_part){planned > 0 ? (uint64_t)planned : 0, taken > 0 ? (uint64_t)taken : 0};
+    }
+    count_texts(e, out);
+    for (int i = 0; i < HUNCH_MEMORY_PARTS; i++) {
+        out->planned += out->part[i].planned;
+        out->taken += out->part[i].taken;
+    }
+}
+
+const char *hunch_memory_part_name(int part) {
+    static const char *const names[] = {"weights", "pages", "stores", "samplers", "distributions", "grammars", "buffers"};
+    return part >= 0 && part < HUNCH_MEMORY_PARTS ? names[part] : NULL;
 }
 
 int hunch_engine_states(const hunch_engine *e) {

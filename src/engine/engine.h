@@ -29,6 +29,7 @@
 
 struct hunch_model {
     hn_model target;
+    hn_account account;        /* of its memory, and of the engines that are open on it */
     char *path;                /* its file or folder, for messages */
     hn_source *mapped;         /* the files that hold its matrices; NULL: they are in memory */
     hn_tokenizer *tokenizer;   /* NULL: none */
@@ -146,6 +147,7 @@ struct hunch_engine {
     bool forget;             /* was asked for while busy */
     uint64_t salt_key[2];    /* of the hash that makes numbers of salts */
     uint64_t opened;         /* sessions so far */
+    int64_t promised[HN_ACCOUNT_PARTS]; /* to its texts, of the model's account */
     int overtaken;           /* places given to others since the text that has waited longest, or an older one, got one */
     uint64_t admissions;     /* so far: a session with a larger number got its place later */
     bool internal;           /* the internal sequence is in use */
@@ -285,7 +287,8 @@ hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t le
 
 /* ---- grammar_api.c ---- */
 
-hunch_status hn_grammars_open(hunch_model *m, hunch_error *err);
+hunch_status hn_grammars_open(hunch_model *m, uint64_t bytes, hunch_error *err);
+size_t hn_grammars_bytes(const hunch_model *m); /* of those that are kept */
 void hn_grammars_close(hunch_model *m);
 /* The grammar that the model keeps under a key, which has all that it depends on; else the one that `make` makes of its source. */
 typedef hunch_status hn_grammar_maker(hn_grammar **out, const hunch_model *m, const void *source, hunch_error *err);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grammar_api.c - grammars of answers: compiled once for a model, and shared by the texts that obey them. A model keeps the newest ones, so
- * a program that sends the same schema with every request compiles it once, and its masks stay known. */
+ * a program that sends the same schema with every request compiles it once, and its masks stay known. They have a budget of memory: those
+ * that were not used for longest go, and live as long as texts use them. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "grammar/grammar_build.h"
 
-enum { KEPT = 32 };
+enum { USUAL_BYTES = 256 << 20 };
 
 struct hunch_grammar {
     hn_matcher *matcher;
@@ -24,20 +26,28 @@ struct hunch_grammar {
 typedef struct hn_grammars {
     pthread_mutex_t lock;
     hn_vocab_trie *trie;       /* NULL until the first grammar */
-    hunch_grammar *kept[KEPT]; /* the newest first */
+    hunch_grammar **kept;      /* [n] the one that was used last first */
+    size_t n, cap;
+    size_t budget;             /* bytes of all, but that one stays in any case */
+    int64_t counted;           /* in the model's account */
+    hn_account *account;
 } grammars;
 
-hunch_status hn_grammars_open(hunch_model *m, hunch_error *err) {
+hunch_status hn_grammars_open(hunch_model *m, uint64_t bytes, hunch_error *err) {
     m->grammars = hn_zalloc(1, sizeof *m->grammars);
     if (!m->grammars) return hn_fail_memory(err, "a model's grammars", sizeof *m->grammars);
     pthread_mutex_init(&m->grammars->lock, NULL);
+    m->grammars->account = &m->account;
+    m->grammars->budget = bytes == 0 ? USUAL_BYTES : bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX;
+    hn_account_add(&m->account, HN_ACCOUNT_GRAMMARS, (int64_t)hn_least_size((size_t)bytes, m->grammars->budget), 0);
     return HUNCH_OK;
 }
 
 void hn_grammars_close(hunch_model *m) {
     grammars *g = m->grammars;
     if (!g) return;
-    for (int i = 0; i < KEPT; i++) hunch_grammar_close(&g->kept[i]);
+    for (size_t i = 0; i < g->n; i++) hunch_grammar_close(&g->kept[i]);
+    hn_free(g->kept);
     hn_vocab_trie_close(&g->trie);
     pthread_mutex_destroy(&g->lock);
     hn_free(g);
@@ -150,24 +160,50 @@ static hunch_grammar *find_kept(const hunch_model *m, const char *key, size_t n)
     grammars *all = m->grammars;
     hunch_grammar *found = NULL;
     pthread_mutex_lock(&all->lock);
-    for (int i = 0; i < KEPT && !found; i++) {
+    for (size_t i = 0; i < all->n && !found; i++) {
         if (!is_of(all->kept[i], key, n)) continue;
         found = hn_grammar_use(all->kept[i]);
-        memmove(all->kept + 1, all->kept, (size_t)i * sizeof *all->kept);
+        memmove(all->kept + 1, all->kept, i * sizeof *all->kept);
         all->kept[0] = found;
     }
     pthread_mutex_unlock(&all->lock);
     return found;
 }
 
+static size_t bytes_of(const hunch_grammar *g) { return sizeof *g + g->n_key + hn_matcher_memory(g->matcher); }
+
+/* Under the lock: those beyond the budget, which are last, leave the list. */
+static size_t shorten(grammars *all) {
+    size_t sum = 0, n = 0;
+    for (; n < all->n; n++) {
+        const size_t bytes = bytes_of(all->kept[n]);
+        if (n > 0 && bytes > all->budget - hn_least_size(sum, all->budget)) break;
+        sum += bytes;
+    }
+    while (all->n > n) hunch_grammar_close(&all->kept[--all->n]);
+    hn_account_add(all->account, HN_ACCOUNT_GRAMMARS, 0, (int64_t)sum - all->counted);
+    all->counted = (int64_t)sum;
+    return sum;
+}
+
+size_t hn_grammars_bytes(const hunch_model *m) {
+    grammars *all = m->grammars;
+    pthread_mutex_lock(&all->lock);
+    const size_t sum = shorten(all);
+    pthread_mutex_unlock(&all->lock);
+    return sum;
+}
+
+/* Without memory for the list it is not kept. */
 static void keep(const hunch_model *m, hunch_grammar *g) {
     grammars *all = m->grammars;
     pthread_mutex_lock(&all->lock);
-    hunch_grammar *oldest = all->kept[KEPT - 1];
-    memmove(all->kept + 1, all->kept, (KEPT - 1) * sizeof *all->kept);
-    all->kept[0] = hn_grammar_use(g);
+    if (hn_grow((void **)&all->kept, &all->cap, all->n + 1, sizeof *all->kept)) {
+        memmove(all->kept + 1, all->kept, all->n++ * sizeof *all->kept);
+        all->kept[0] = hn_grammar_use(g);
+        shorten(all);
+    }
     pthread_mutex_unlock(&all->lock);
-    hunch_grammar_close(&oldest);
 }
 
 hunch_status hn_grammar_shared(hunch_grammar **out, const hunch_model *m, const char *key, size_t n, hn_grammar_maker *make,

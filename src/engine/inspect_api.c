@@ -64,6 +64,7 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
                               hn_json_from_bytes(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
                               a->vocab, "context", a->context, "packed_bytes", (json_int_t)bytes->memory,
                               "mapped_bytes", (json_int_t)bytes->stored);
+    if (json_object_set_new(model, "text_bytes", json_integer((json_int_t)hn_sampler_most_bytes(a->vocab))) != 0) ok = false;
     uint64_t window;
     const uint64_t row = hn_model_row_bytes(a, HN_BF16, &window), state = hn_model_group_bytes(a, HN_CACHE_STATE);
     ok = ok && json_object_set_new(model, "cache_row_bytes", json_integer((json_int_t)row)) == 0;

@@ -108,11 +108,12 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     if (st) return st;
     hunch_model *m = hn_zalloc(1, sizeof *m);
     if (!m) return hn_fail_memory(err, "model", sizeof *m);
+    load.account = &m->account;
     m->threads = load.threads;
     m->precision = o->precision;
     m->text_only = o->text_only;
     (void)hn_think_marks(m, NULL, 0, err); /* without a tokenizer it cannot fail */
-    st = hn_grammars_open(m, err);
+    st = hn_grammars_open(m, o->grammar_bytes, err);
     if (!st) st = hn_source_open(&src, path, err);
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
@@ -132,6 +133,8 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     *out = m;
     return HUNCH_OK;
 }
+
+uint64_t hunch_model_memory_left(const hunch_model *m) { return m ? hn_account_left(&m->account, hn_memory_available()) : 0; }
 
 void hunch_model_close(hunch_model **mp) {
     hunch_model *m = mp ? *mp : NULL;

@@ -75,6 +75,20 @@ void hn_matcher_close(hn_matcher **out) {
     *out = NULL;
 }
 
+size_t hn_matcher_memory(hn_matcher *m) {
+    const hn_grammar *g = m->grammar;
+    const size_t words = ((size_t)m->vocab->vocab + 63) / 64;
+    pthread_mutex_lock(&m->lock);
+    size_t sum = sizeof *m + g->cap_code * sizeof *g->code + g->cap_targets * sizeof *g->targets + g->cap_procs * sizeof *g->procs +
+                 g->n_sets * sizeof *g->sets + g->n_names * sizeof *g->names;
+    sum += hn_automaton_bytes(m->states) + hn_keys_seen_bytes(&m->keys) + m->cap_joints * sizeof *m->joints;
+    sum += m->cap_joint_index * sizeof *m->joint_index + m->cap_loops * sizeof *m->loops + m->cap_mask_of * sizeof *m->mask_of;
+    sum += m->n_masks * sizeof *m->masks;
+    for (size_t i = 0; i < m->n_masks; i++) sum += m->masks[i].bits ? words * sizeof *m->masks[i].bits : 0;
+    pthread_mutex_unlock(&m->lock);
+    return sum;
+}
+
 bool hn_matcher_is_full(hn_matcher *m) {
     pthread_mutex_lock(&m->lock);
     const bool full = m->states->full || m->joints_full;

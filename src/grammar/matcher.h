@@ -27,6 +27,8 @@ int32_t hn_matcher_start(hn_matcher *m);
  * after which nothing is allowed. */
 int32_t hn_matcher_next(hn_matcher *m, int32_t state, int32_t token);
 int32_t hn_matcher_bytes(hn_matcher *m, int32_t state, const char *bytes, size_t len);
+/* The memory that it has by now: it grows with the texts that it is asked about. */
+size_t hn_matcher_memory(hn_matcher *m);
 bool hn_matcher_is_final(hn_matcher *m, int32_t state); /* the text may end here */
 /* Bit id % 64 of mask[id / 64] for every id that is allowed, [(vocab + 63) / 64], ids without bytes are not. Returns how many are; vocab:
  * all are, and the mask is not written. Negative: HN_MATCH_FULL. */

@@ -328,6 +328,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     m->isa = load->isa;
     st = load->like ? load->like->open_like(load->like, load->f32, &m->backend, err)
                     : hn_cpu_backend_open(&m->backend, m->pool, load->isa, load->f32, err);
+    if (!st && load->account) m->backend->account = load->account;
     m->owns_backend = !st;
     hn_head_names names;
     if (!st) st = hn_arch_read(&m->arch, src, err);

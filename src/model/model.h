@@ -144,6 +144,7 @@ typedef struct hn_model {
 typedef struct hn_model_load {
     int threads;   /* >= 1 */
     hn_pool *pool; /* NULL: a pool of `threads` is created; else borrowed (one pool per process), and threads is ignored */
+    hn_account *account; /* of its memory; NULL: that of `like`, or none */
     hn_backend *like; /* another model's, which the weights are for too, but for its precision; NULL: the CPU at level `isa` */
     hn_isa isa;
     bool f32;

@@ -16,6 +16,7 @@
  * Any thread calls these: engines of several threads may share a model, and so its backend. A memory is used by one at a time. */
 #ifndef HN_BACKEND_H
 #define HN_BACKEND_H
+#include "base/account.h"
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "ops/ops.h"
@@ -38,7 +39,7 @@ typedef struct hn_ticket {
 
 typedef struct hn_backend_limits {
     const char *name;     /* of its level or device: what its computed bits, and its speed, depend on */
-    size_t memory_left;   /* bytes */
+    size_t memory_left;   /* bytes that nobody has or was promised */
     int prompt_rows;      /* of a dense model's prompt in a pass: more are hardly faster */
 } hn_backend_limits;
 
@@ -50,6 +51,7 @@ struct hn_backend {
     /* A wait takes so long that a round has one: drafts, draws and accepted paths stay there until the target's pass is over
      * (pass_ahead.c). Else the host decides after each pass. */
     bool one_wait;
+    hn_account *account; /* counts its memory, and what others promised of it; NULL: nobody counts */
 
     void (*close)(hn_backend *b);
     /* The same processor or device at another precision: memory of one is that of the other. Errors: HUNCH_NO_MEMORY. */
@@ -60,6 +62,9 @@ struct hn_backend {
     hunch_status (*mem_create)(hn_backend *b, hn_mem_kind kind, size_t bytes, hn_mem **out, hunch_error *err); /* zeroed */
     void (*mem_free)(hn_backend *b, hn_mem *m); /* NULL is fine; after all work that was submitted */
     void (*write)(hn_backend *b, hn_buf dst, const void *src, size_t bytes);
+    /* What is there is not read any more before it is written anew: the memory goes back to the system until then, as far as whole pages of
+     * it are inside. Nothing that was submitted uses it. NULL: memory stays. */
+    void (*release)(hn_backend *b, hn_buf at, size_t bytes);
 
     /* -- work -- */
     /* record NULL: nothing, behind the writes so far. */

@@ -10,6 +10,7 @@
 struct hn_mem {
     unsigned char *base; /* 2 MiB aligned, huge pages */
     size_t size;
+    hn_mem_kind kind;
 };
 
 static inline void *hn_host(hn_buf b) { return b.mem->base + b.off; }

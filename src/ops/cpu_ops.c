@@ -21,22 +21,31 @@ static hn_cpu_backend *state_of(hn_backend *b) { return (hn_cpu_backend *)(void 
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
-static hunch_status mem_create(hn_backend *b HN_UNUSED, hn_mem_kind kind HN_UNUSED, size_t bytes, hn_mem **out, hunch_error *err) {
+/* Pages are counted by who knows which are touched (cache.c). */
+static void count(hn_backend *b, hn_mem_kind kind, int64_t bytes) {
+    if (kind == HN_MEM_PAGES) return;
+    hn_account_add(b->account, kind == HN_MEM_WEIGHTS ? HN_ACCOUNT_WEIGHTS : HN_ACCOUNT_BUFFERS, bytes, bytes);
+}
+
+static hunch_status mem_create(hn_backend *b, hn_mem_kind kind, size_t bytes, hn_mem **out, hunch_error *err) {
     hn_mem *m = hn_zalloc(1, sizeof *m);
     *out = NULL;
     if (!m) return hn_fail_memory(err, "a memory handle", sizeof *m);
     m->size = bytes;
+    m->kind = kind;
     m->base = hn_pages_alloc(bytes);
     if (!m->base) {
         hn_free(m);
         return hn_fail_memory(err, "a buffer of the backend", bytes);
     }
+    count(b, kind, (int64_t)bytes);
     *out = m;
     return HUNCH_OK;
 }
 
-static void mem_free(hn_backend *b HN_UNUSED, hn_mem *m) {
+static void mem_free(hn_backend *b, hn_mem *m) {
     if (!m) return;
+    count(b, m->kind, -(int64_t)m->size);
     hn_pages_free(m->base, m->size);
     hn_free(m);
 }
@@ -44,6 +53,8 @@ static void mem_free(hn_backend *b HN_UNUSED, hn_mem *m) {
 static void write_buf(hn_backend *b HN_UNUSED, hn_buf dst, const void *src, size_t bytes) {
     if (bytes) memcpy(hn_host(dst), src, bytes);
 }
+
+static void release(hn_backend *b HN_UNUSED, hn_buf at, size_t bytes) { hn_pages_release(hn_host(at), bytes); }
 
 /* ---- work --------------------------------------------------------------------------------------------------- */
 
@@ -129,14 +140,16 @@ int hn_cpu_act_forms(const hn_backend *b, hn_dtype weight) {
 
 static void limits(const hn_backend *b, hn_backend_limits *out) {
     *out = (hn_backend_limits){.name = hn_isa_name(hn_cpu_of(b)->isa),
-                               .memory_left = hn_memory_available(),
+                               .memory_left = hn_account_left(b->account, hn_memory_available()),
                                .prompt_rows = 2 * HN_MAX_ROWS};
 }
 
 static void close_backend(hn_backend *b) { hn_free(b); }
 
 static hunch_status open_like(hn_backend *b, bool f32, hn_backend **out, hunch_error *err) {
-    return hn_cpu_backend_open(out, hn_cpu_of(b)->pool, hn_cpu_of(b)->isa, f32, err);
+    const hunch_status st = hn_cpu_backend_open(out, hn_cpu_of(b)->pool, hn_cpu_of(b)->isa, f32, err);
+    if (!st) (*out)->account = b->account;
+    return st;
 }
 
 static const hn_ops operations = {
@@ -184,6 +197,7 @@ void hn_cpu_backend_init(hn_cpu_backend *c, hn_pool *pool, hn_isa isa, bool f32)
         .limits = limits,
         .mem_create = mem_create,
         .mem_free = mem_free,
+        .release = release,
         .write = write_buf,
         .submit = submit,
         .wait = wait_for,

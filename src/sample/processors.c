@@ -80,6 +80,14 @@ hunch_status hn_processors_init(hn_sampler *s, hunch_error *err) {
     return HUNCH_OK;
 }
 
+size_t hn_processors_bytes(const hn_sampler *s, bool all) {
+    const penalties *c = s->penalties;
+    size_t each = all || s->processed ? sizeof *s->processed : 0;
+    if (all || (c && c->count)) each += sizeof *c->count + sizeof *c->token;
+    if (all || (c && c->repeats)) each += sizeof *c->repeats;
+    return (size_t)s->vocab * each;
+}
+
 void hn_processors_fini(hn_sampler *s) {
     penalties *c = s->penalties;
     if (c) {

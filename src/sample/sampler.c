@@ -45,6 +45,17 @@ hunch_status hn_sampler_init(hn_sampler *s, const hunch_sampling *p, int vocab, 
     return st;
 }
 
+size_t hn_sampler_bytes(const hn_sampler *s) {
+    const size_t vocab = (size_t)s->vocab;
+    if (vocab == 0) return 0;
+    return vocab * (sizeof *s->id + sizeof *s->value + (s->key ? sizeof *s->key : 0)) + hn_processors_bytes(s, false);
+}
+
+size_t hn_sampler_most_bytes(int vocab) {
+    const hn_sampler s = {.vocab = vocab};
+    return (size_t)vocab * (sizeof *s.id + sizeof *s.value + sizeof *s.key) + hn_processors_bytes(&s, true);
+}
+
 void hn_sampler_fini(hn_sampler *s) {
     hn_processors_fini(s);
     hn_free(s->id);

@@ -72,6 +72,9 @@ hunch_status hn_sampling_check(const hunch_sampling *p, int vocab, hunch_error *
 /* p was checked. */
 hunch_status hn_sampler_init(hn_sampler *s, const hunch_sampling *p, int vocab, hunch_error *err);
 void hn_sampler_fini(hn_sampler *s);
+size_t hn_sampler_bytes(const hn_sampler *s);  /* of its lists by token: nearly all that it has */
+size_t hn_sampler_most_bytes(int vocab);       /* of one with every parameter */
+size_t hn_processors_bytes(const hn_sampler *s, bool all); /* of those lists that processors.c has; all: as if each were there */
 /* DRY's sequence breakers as tokens: bit id % 8 of breakers[id / 8], [(vocab + 7) / 8] bytes, copied. Without this call no
  * token breaks a sequence. */
 hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err);

@@ -24,7 +24,7 @@
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
 
-enum { MOST_TEMPLATE = 4 << 20, APART = 1 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000, LONGEST_NAME = 255 };
+enum { MOST_TEMPLATE = 4 << 20, APART = 1 << 20, GRAMMAR_BYTES = 256 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000, LONGEST_NAME = 255 };
 
 typedef struct program {
     tool_options o;
@@ -58,18 +58,22 @@ static void method_make(tool_method *method, const tool_options *o) {
 static int engine_open(hunch_engine **e, hunch_model *m, program *p, int context, int rows) {
     tool_method method;
     method_make(&method, &p->o);
+    uint64_t window;
+    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window) + window;
+    const int64_t kept = tool_serve_kept(&p->o), half = (int64_t)(row / 2 * (uint64_t)rows);
     p->o.pool_rows = rows;
+    p->o.kept_bytes = kept ? kept : half > 0 ? half : 1;
     p->o.pools = true;
     const int code = tool_engine_open(e, m, &p->o, &method, context, p->o.parallel);
     tool_method_fini(&method);
     return code;
 }
 
-/* Rows of the cache for the memory that was given, or four fifths of what is free; at most a context for each text and one more. */
+/* Rows of the cache for the memory that was given, or four fifths of what is left; at most a context for each text and one more. */
 static int rows_of(const program *p, const hunch_model *m, int context) {
     uint64_t window;
     const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window) + window;
-    const uint64_t given = tool_serve_memory(&p->o), memory = given ? given : hn_memory_available() / 5 * 4;
+    const uint64_t given = tool_serve_memory(&p->o), memory = given ? given : hunch_model_memory_left(m) / 5 * 4;
     const uint64_t most = ((uint64_t)p->o.parallel + 1) * (uint64_t)context, rows = row ? memory / row : most;
     const uint64_t fit = rows < most ? rows : most;
     return (int)(fit < (uint64_t)context ? (uint64_t)context : fit > INT32_MAX ? INT32_MAX : fit);
@@ -97,6 +101,8 @@ static int context_of(const program *p, const hunch_model *m) {
 
 static int open_all(void *user, hunch_model **m, hunch_engine **e) {
     program *p = user;
+    p->o.grammar_bytes = tool_serve_grammars(&p->o);
+    if (!p->o.grammar_bytes) p->o.grammar_bytes = GRAMMAR_BYTES;
     int code = tool_model_open(m, &p->o, NULL);
     if (code) return code;
     const int context = context_of(p, *m);
@@ -114,7 +120,24 @@ static void ready(void *user, hunch_model *m HN_UNUSED, hunch_engine *e) {
     }
     p->server.drafters = drafters;
     p->server.about = serve_about_read(p->o.model);
+    serve_metrics_engine(p->server.metrics, e);
     tool_drafters_note(e);
+}
+
+/* The account of memory, in one line. */
+static void memory_say(const hunch_engine *e) {
+    hunch_memory m;
+    char line[400], planned[32], taken[32];
+    int n = 0;
+    hunch_engine_get_memory(e, &m);
+    for (int i = 0; i < HUNCH_MEMORY_PARTS; i++) {
+        if (!m.part[i].planned && !m.part[i].taken) continue;
+        tool_size_text((double)m.part[i].planned, planned);
+        n += snprintf(line + n, sizeof line - (size_t)n, ", %s %s", hunch_memory_part_name(i), planned);
+    }
+    tool_size_text((double)m.planned, planned);
+    tool_size_text((double)m.taken, taken);
+    tool_message("memory: %s planned, %s taken%s", planned, taken, n ? line : "");
 }
 
 static void ready_say(void *user, hunch_model *m, hunch_engine *e) {
@@ -130,6 +153,7 @@ static void ready_say(void *user, hunch_model *m, hunch_engine *e) {
     tool_size_text((double)(row + window) * p->o.pool_rows, size);
     tool_message("ready: context %d, %d texts at once, %s for %d rows: %d texts of %d tokens fit", hunch_engine_context(e), p->o.parallel,
                  size, p->o.pool_rows, p->o.pool_rows / AVERAGE_ROWS, AVERAGE_ROWS);
+    memory_say(e);
 }
 
 static void ended(void *user, int code) {

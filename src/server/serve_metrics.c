@@ -61,6 +61,7 @@ static const char *const reasons[REASONS] = {"stop", "length", "abort", "error"}
 
 struct serve_metrics {
     pthread_mutex_t lock;
+    hunch_memory memory;
     hunch_engine_stats engine; /* but its drafters: */
     char name[MOST_DRAFTERS][MOST_NAME];
     uint64_t drafted[MOST_DRAFTERS], accepted[MOST_DRAFTERS];
@@ -103,6 +104,7 @@ static int reason_of(const hunch_session_state *st) {
 void serve_metrics_engine(serve_metrics *m, const hunch_engine *e) {
     pthread_mutex_lock(&m->lock);
     hunch_engine_get_stats(e, &m->engine);
+    hunch_engine_get_memory(e, &m->memory);
     if (m->engine.n_drafters > MOST_DRAFTERS) m->engine.n_drafters = MOST_DRAFTERS;
     for (int i = 0; i < m->engine.n_drafters; i++) {
         const char *name = hunch_engine_drafter_name(e, i);
@@ -250,9 +252,22 @@ static void engine_write(const serve_metrics *m, const char *model, int queued, 
     counts_write("hunch:accepted_tokens_total", "Accepted drafts by drafter.", "drafter", names, m->accepted, e->n_drafters, model, out);
 }
 
+static void memory_write(const serve_metrics *m, const char *model, serve_bytes *out) {
+    for (int taken = 0; taken < 2; taken++) {
+        const char *name = taken ? "hunch:memory_taken_bytes" : "hunch:memory_planned_bytes";
+        head_write(out, name, taken ? "Memory that each part has." : "Memory that each part may take.", "gauge");
+        for (int i = 0; i < HUNCH_MEMORY_PARTS; i++) {
+            const hunch_memory_part *part = &m->memory.part[i];
+            name_write(out, name, model, "part", hunch_memory_part_name(i));
+            serve_bytes_print(out, "%llu\n", (unsigned long long)(taken ? part->taken : part->planned));
+        }
+    }
+}
+
 void serve_metrics_write(serve_metrics *m, const char *model_name, int queued, serve_bytes *out) {
     pthread_mutex_lock(&m->lock);
     engine_write(m, model_name, queued, out);
+    memory_write(m, model_name, out);
     counts_write("vllm:request_success_total", "Answers, by how they ended.", "finished_reason", reasons, m->reason, REASONS,
                  model_name, out);
     refused_write(m, model_name, out);

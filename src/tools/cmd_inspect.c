@@ -155,6 +155,7 @@ static void summary_print(const json_t *d, bool color) {
     printf("  %-12s %s\n", "cache",
            tool_cache_text((double)int_of(model, "cache_row_bytes"), (double)int_of(model, "cache_window_row_bytes"),
                            (double)int_of(model, "state_bytes"), cache, sizeof cache));
+    printf("  %-12s up to %s for the sampler of a running text\n", "", tool_size_text((double)int_of(model, "text_bytes"), size));
 }
 
 /* ---- what a text costs in drafters ---- */

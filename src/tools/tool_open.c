@@ -67,6 +67,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
         mo.precision = (hunch_precision)o->precision;
     mo.mapped = o->mapped;
     mo.mapped_experts = o->mapped_experts;
+    mo.grammar_bytes = o->grammar_bytes;
     mo.progress = tool_progress_bytes;
     mo.progress_user = &bar;
     hunch_error err = {0};
@@ -203,6 +204,7 @@ void tool_engine_options(hunch_engine_options *eo, const tool_options *o) {
         eo->state_bytes = (uint64_t)o->state_memory * 1000000;
     eo->no_prefix_reuse = o->no_prefix_reuse;
     eo->pooling = o->pools;
+    eo->kept_bytes = o->kept_bytes;
 }
 
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,

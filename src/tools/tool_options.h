@@ -64,8 +64,10 @@ typedef struct tool_options {
     double lossy_typical[2], deadline;
     const char *salt;
     bool pools; /* pooling was asked for, by its flag or a row; set by the command */
+    uint64_t grammar_bytes; /* as hunch_model_options and hunch_engine_options have them; set by the server */
+    int64_t kept_bytes;
     /* of serve */
-    const char *host, *memory, *api_key_file, *proxy;
+    const char *host, *memory, *kept_prefixes, *grammar_memory, *api_key_file, *proxy;
     tool_texts served_names, cors, host_names;
     int port, queue, stall, connections, connections_per_address, max_body;
     bool log_json, log_text, allow_anyone;

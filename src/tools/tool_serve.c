@@ -29,6 +29,15 @@ uint64_t tool_serve_memory(const tool_options *o) {
     return o->memory ? size_read(o->memory) : 0;
 }
 
+int64_t tool_serve_kept(const tool_options *o) {
+    if (!o->kept_prefixes) return 0;
+    return strcmp(o->kept_prefixes, "0") == 0 ? -1 : (int64_t)size_read(o->kept_prefixes);
+}
+
+uint64_t tool_serve_grammars(const tool_options *o) {
+    return o->grammar_memory ? size_read(o->grammar_memory) : 0;
+}
+
 static void by_default(int *value, int other) {
     if (*value == TOOL_UNSET)
         *value = other;
@@ -39,6 +48,10 @@ static int check(const tool_options *o) {
         return tool_usage("serve: which model? hunch serve MODEL (a GGUF file, a Hugging Face folder or the name of a download)");
     if (o->memory && !tool_serve_memory(o))
         return tool_usage("serve: --memory %s is not a size such as 6G or 500M", o->memory);
+    if (o->kept_prefixes && !tool_serve_kept(o))
+        return tool_usage("serve: --kept-prefixes %s is not 0 or a size such as 2G or 500M", o->kept_prefixes);
+    if (o->grammar_memory && !tool_serve_grammars(o))
+        return tool_usage("serve: --grammar-memory %s is not a size such as 1G or 100M", o->grammar_memory);
     return -1;
 }
 

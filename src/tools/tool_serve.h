@@ -9,5 +9,8 @@
 /* As tool_options_parse; there is a model, --memory is a size, and flags that were not given have their defaults. */
 int tool_serve_parse(tool_options *o, int argc, char **argv);
 uint64_t tool_serve_memory(const tool_options *o); /* bytes of --memory; 0: not given */
+/* Bytes of --kept-prefixes, -1: none are kept; 0: not given. Of --grammar-memory; 0: not given. */
+int64_t tool_serve_kept(const tool_options *o);
+uint64_t tool_serve_grammars(const tool_options *o);
 
 #endif

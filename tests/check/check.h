@@ -130,7 +130,7 @@ static inline check_ops check_open(int threads, hn_isa isa, bool f32) {
 /* A number of rows as a pass has it: in a buffer, and less than the most that it may be. */
 static inline hn_count check_number(int n) {
     static int32_t numbers[1024];
-    static hn_mem mem = {(unsigned char *)numbers, sizeof numbers};
+    static hn_mem mem = {.base = (unsigned char *)numbers, .size = sizeof numbers};
     assert_in_range(n, 0, 1023);
     numbers[n] = n; /* by any thread the same */
     return (hn_count){{&mem, sizeof *numbers * (size_t)n}, n + 5};
