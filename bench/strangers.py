@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What clients that ask for much cost others: the rounds of a small chat, and /health, idle, beside three clients that each send prompts of
+"""What clients that ask for much cost others: the rounds of a small chat (from token to token), the chat as a whole, and /health, idle, beside three clients that each send prompts of
 8 MB of spaces, beside one that sends grammars made to hurt, and beside a soak of mixed requests, with the server's resident memory after
 1,000 of these and at its end. Clients come from addresses of their own (127.0.0.x). Writes bench/results/strangers.json and prints a table.
 
@@ -35,11 +35,29 @@ def quantile(values, q):
     return values[min(len(values) - 1, int(q * len(values)))] if values else float("nan")
 
 
+def stream(port, body):
+    """The status of a chat, and the seconds between its tokens."""
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    try:
+        c.request("POST", CHAT, json.dumps(dict(body, stream=True)), {"Content-Type": "application/json"})
+        r, times, last = c.getresponse(), [], None
+        for line in r:
+            if b'"content":"' not in line or b'"role"' in line:
+                continue
+            now = time.monotonic()
+            if last:
+                times.append(now - last)
+            last = now
+        return r.status, times
+    finally:
+        c.close()
+
+
 class Canary:
     """A small chat, again and again, and /health beside it."""
 
     def __init__(self, port):
-        self.port, self.over, self.chat, self.health, self.wrong = port, False, [], [], 0
+        self.port, self.over, self.chat, self.rounds, self.health, self.wrong = port, False, [], [], [], 0
         self.threads = [threading.Thread(target=self.run, args=x) for x in [(self.chat, CHAT), (self.health, "/health")]]
         for t in self.threads:
             t.start()
@@ -48,7 +66,11 @@ class Canary:
         body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "temperature": 0} if path == CHAT else None
         while not self.over:
             began = time.monotonic()
-            status, _ = ask(self.port, path, body)
+            if body:
+                status, rounds = stream(self.port, body)
+                self.rounds += rounds
+            else:
+                status, _ = ask(self.port, path, body)
             times.append(time.monotonic() - began)
             self.wrong += status != 200
             time.sleep(0.05)
@@ -57,7 +79,7 @@ class Canary:
         self.over = True
         for t in self.threads:
             t.join()
-        return {"chat_p50_ms": 1e3 * quantile(self.chat, 0.5), "chat_p99_ms": 1e3 * quantile(self.chat, 0.99),
+        return {"round_p50_ms": 1e3 * quantile(self.rounds, 0.5), "round_p99_ms": 1e3 * quantile(self.rounds, 0.99), "chat_p50_ms": 1e3 * quantile(self.chat, 0.5), "chat_p99_ms": 1e3 * quantile(self.chat, 0.99),
                 "health_p99_ms": 1e3 * quantile(self.health, 0.99), "chats": len(self.chat), "wrong": self.wrong}
 
 
@@ -165,7 +187,7 @@ def main():
     p.add_argument("--note", default="")
     p.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "results", "strangers.json"))
     o = p.parse_args()
-    command = [o.server, o.model, "--port", str(o.port), "--threads", "1", "--quiet"]
+    command = [o.server, o.model, "--port", str(o.port), "--threads", "1", "--quiet", "--memory", "1G", "--kept-prefixes", "200M"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
@@ -194,9 +216,9 @@ def main():
     with open(o.out, "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
-    print("| beside | chat p50 ms | chat p99 ms | /health p99 ms | chats |\n|---|---|---|---|---|")
+    print("| beside | round p50 ms | round p99 ms | chat p50 ms | chat p99 ms | /health p99 ms | chats |\n|---|---|---|---|---|---|---|")
     for name, r in rows.items():
-        print("| %s | %.0f | %.0f | %.1f | %d |" % (name, r["chat_p50_ms"], r["chat_p99_ms"], r["health_p99_ms"], r["chats"]))
+        print("| %s | %.0f | %.0f | %.0f | %.0f | %.1f | %d |" % (name, r["round_p50_ms"], r["round_p99_ms"], r["chat_p50_ms"], r["chat_p99_ms"], r["health_p99_ms"], r["chats"]))
     print("resident memory after %d requests %.0f MB, after %d %.0f MB" % (o.requests // 5, first, o.requests, memory[max(memory)]))
 
 
