@@ -72,6 +72,7 @@ class Fingerprint:
             return said
         value = json.loads(said)
         value = {k: v for k, v in value.items() if (k in keys if keys else k not in without)}
+        (value.get("model") or {}).pop("text_bytes", None)  # of a running text: no file has a part in it
         return json.dumps(value, sort_keys=True, indent=1).encode()
 
     # ---- what there is -----------------------------------------------------------------------------------------------

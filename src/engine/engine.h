@@ -351,8 +351,8 @@ void hn_session_preempt(hunch_session *s);
 void hn_admit(hunch_engine *e);
 /* Ends the sessions whose deadline has passed. */
 void hn_expire(hunch_engine *e);
-/* Reserves pages for rows of a sequence that is no session's. If there are too few, sessions are preempted: those of the lowest priority first,
- * of these the youngest. */
+/* Reserves pages for rows of a sequence that is no session's. If there are too few, sessions are preempted: those of the lowest priority
+ * first, of these the youngest. */
 hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err);
 /* Reserves pages for the session's round.n_rows. If there are too few, sessions are preempted, in that order, and wait; they are computed
  * again later, with the same result. false: this session itself was preempted, or failed. */

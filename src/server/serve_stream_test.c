@@ -123,7 +123,8 @@ static void test_slow_events_hold_nobody_up(void **state) {
 /* What is taken in pieces is what is taken at once. */
 static void test_pieces_and_whole(void **state) {
     (void)state;
-    static const char body[] = "{\"prompt\": \"Once\", \"max_tokens\": 60, \"stream\": %s, \"ignore_eos\": true, \"logprobs\": 3, \"seed\": 5, "
+    static const char body[] = "{\"prompt\": \"Once\", \"max_tokens\": 60, \"stream\": %s, \"ignore_eos\": true, "
+                               "\"logprobs\": 3, \"seed\": 5, "
                                "\"temperature\": 1, \"echo\": true, \"n\": 2}";
     char text[300];
     serve_bytes out = {0};
