@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What clients that ask for much cost others: the rounds of a small chat (from token to token), the chat as a whole, and /health, idle, beside three clients that each send prompts of
-8 MB of spaces, beside one that sends grammars made to hurt, and beside a soak of mixed requests, with the server's resident memory after
-1,000 of these and at its end. Clients come from addresses of their own (127.0.0.x). Writes bench/results/strangers.json and prints a table.
+"""What clients that ask for much cost others: the rounds of a small chat (from token to token), the chat as a whole, and /health,
+idle, beside three clients that each send prompts of 8 MB of spaces, beside one that sends grammars made to hurt, and beside a
+soak of mixed requests, with the server's resident memory after 1,000 of these and at its end. Clients come from addresses of
+their own (127.0.0.x). Prints a table, and writes its numbers to a file.
 
     bench/strangers.py build/hunch-serve MODEL [--requests 5000] [--out FILE]
 """
@@ -185,7 +186,7 @@ def main():
     p.add_argument("--seconds", type=float, default=20)
     p.add_argument("--port", type=int, default=18190)
     p.add_argument("--note", default="")
-    p.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "results", "strangers.json"))
+    p.add_argument("--out", default="strangers.json")
     o = p.parse_args()
     command = [o.server, o.model, "--port", str(o.port), "--threads", "1", "--quiet", "--memory", "1G", "--kept-prefixes", "200M"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)

@@ -4,8 +4,8 @@
  * logits are copied.
  *
  * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds the new
- * tokens, any other text is counted from scratch (a sampler whose text only grows, hn_sampler.grows, does not compare them). A drafted
- * path is added during one call and removed again, so rows share no history and a rejected draft has no effect.
+ * tokens, any other text is counted from scratch (a sampler whose text only grows, hn_sampler.grows, does not compare them).
+ * A drafted path is added during one call and removed again, so rows share no history and a rejected draft has no effect.
  *
  * Arithmetic is in doubles, rounded to float32 after bias, after the penalties together, and after DRY. A finite logit
  * stays finite, except that a bias of -infinity forbids its token.
