@@ -22,7 +22,7 @@
 /* A file may include from its own folder and from those before it. Folders of one layer are rooms: a file belongs to the longest
  * name that its path begins with. Those of train/, which trains heads, are not part of the library. */
 static const char *const layers[] = {
-    "base",       "format",     "text",  "text/jinja", "grammar", "calls", "ops", "cache", "model/arch", "model", "model/head",
+    "base",       "format",     "text",  "text/jinja", "grammar", "calls", "ops", "cache", "schema", "model/arch", "model", "model/head",
     "sample",     "draft",
     "draft/text", "draft/shape", "draft/head", "convert",    "verify", "plan",  "engine",     "check", "forecast", "train/math",
     "train/data", "train/nets", "train/learn", "train"};

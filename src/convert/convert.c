@@ -3,7 +3,7 @@
  * that has more.
  *
  * The folder is read through the same description that the model is loaded with (arch.h), so what opens converts. What is
- * written: convert_keys.c, convert_rotation.c, convert_tokenizer.c, convert_tensors.c; draft heads: convert_head.c.
+ * written: key_write.c, convert_keys.c, convert_tokenizer.c, convert_tensors.c; draft heads: convert_head.c.
  */
 #include "convert/convert_private.h"
 
@@ -35,7 +35,7 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
         return true; /* copies in a draft block */
     if ((len > tail && strcmp(name + len - tail, table) == 0) || (c->arch.tied && strcmp(name, head) == 0))
         return true;
-    if (c->arch.dense->next_layers && layer_of(c, name) >= c->arch.layers)
+    if (hn_family_drafts(c->arch.family) && layer_of(c, name) >= c->arch.layers)
         return true;
     if (hn_arch_is_unread(&c->arch, name))
         return true;
@@ -75,10 +75,6 @@ static hunch_status keys_write(hn_conversion *c) {
         status = hn_conversion_put_name(c);
     if (!status)
         status = hn_conversion_put_sizes(c);
-    if (!status && c->arch.dense->moe)
-        status = hn_moe_put(&c->arch, c->w, c->err);
-    if (!status && c->arch.dense->put)
-        status = c->arch.dense->put(&c->arch, c->w, c->err);
     if (!status)
         status = hn_conversion_put_sampling(c);
     return status ? status : hn_convert_tokenizer(c->w, c->src, c->arch.vocab, c->err);

@@ -43,7 +43,7 @@ static hunch_status check_type(hn_conversion *c, const hn_tensor *first, const h
 }
 
 hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int layer) {
-    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .files.first_block = c->first_layer};
+    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .family = c->arch.family, .files.first_block = c->first_layer};
     const int count = c->arch.layer[layer].experts.count;
     hunch_status status = HUNCH_OK;
     hn_tensor *first = NULL;
@@ -123,7 +123,7 @@ static hunch_status vectors_write(hn_conversion *c, const hn_tensor *t, size_t f
 }
 
 hunch_status hn_conversion_visit_expert_vectors(hn_conversion *c, hn_role role, int layer, bool write) {
-    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .files.first_block = c->first_layer};
+    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .family = c->arch.family, .files.first_block = c->first_layer};
     uint64_t dims[2];
     size_t first;
     hn_tensor *t;

@@ -18,7 +18,7 @@ typedef struct head_conversion {
 /* ---- keys ------------------------------------------------------------------------------------------------------------------ */
 
 static const char *key_of(const head_conversion *k, hn_head_key key) {
-    return hn_head_gguf_key(k->c.arch.dense, key);
+    return hn_head_gguf_key(k->c.arch.family, key);
 }
 
 static hunch_status put_number(head_conversion *k, hn_head_key key, int value) {
@@ -139,7 +139,6 @@ static hunch_status put_rows(head_conversion *k) {
 /* Sizes of its layers; of a head without layers those that remain. */
 static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
-    if (hn_head_borrows(&c->arch.draft_head)) return hn_conversion_put_assistant(c);
     if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
     const hn_step_tensor most = {k->from.steps.resblocks > 0 ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
     hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, most));
@@ -148,7 +147,7 @@ static hunch_status put_sizes(head_conversion *k) {
 
 static hunch_status put_keys(head_conversion *k) {
     hn_conversion *c = &k->c;
-    const char *architecture = c->arch.dense->prefix, *kind = k->h->kind;
+    const char *architecture = c->arch.family->gguf_name, *kind = k->h->kind;
     hunch_status st = hn_gguf_put_str(c->w, "general.architecture", architecture, strlen(architecture), c->err);
     if (!st) st = hn_conversion_put_name(c);
     if (!st) st = put_sizes(k);
@@ -260,7 +259,7 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                                                            : &hn_head_gguf,
                                 .front = "",
                                 .first = ""}};
-    k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
+    k.c.arch.family = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
     if (form == &hn_head_mtp && hn_arch_modules(h->arch) > 1)
         return hn_fail(err, HUNCH_REFUSED,

@@ -38,7 +38,7 @@ static hunch_status part_find(hn_conversion *c, hn_role role, int layer, head_pa
 }
 
 hunch_status hn_conversion_declare_heads(hn_conversion *c, hn_role role, int layer) {
-    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .files.first_block = c->first_layer};
+    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .family = c->arch.family, .files.first_block = c->first_layer};
     head_part p;
     char name[128];
     uint64_t dims[3];

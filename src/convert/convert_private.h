@@ -24,26 +24,21 @@ typedef struct hn_conversion {
 } hn_conversion;
 
 /* convert_keys.c. */
-const char *hn_conversion_key(const hn_conversion *c, const char *suffix, char key[96]); /* "FAMILY.SUFFIX"; returns key */
 hunch_status hn_conversion_put_name(hn_conversion *c);  /* general.name */
 hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t); /* general.file_type, the type of most matrices; NULL: f32 */
-hunch_status hn_conversion_put_sizes(hn_conversion *c); /* sizes and rotation of a dense family */
+hunch_status hn_conversion_put_sizes(hn_conversion *c); /* the type, and a family's keys */
 hunch_status hn_conversion_put_sampling(hn_conversion *c); /* how the model's publisher draws tokens */
 
 /* The rotation that the usual keys describe; a family writes the keys of others. */
 static inline const hn_rotation *hn_conversion_rotation(const hn_conversion *c) { return &c->arch.rotation[0]; }
-/* convert_rotation.c. Determines the tables of the rotation; writes its keys; declares the tables, or writes them. */
+/* convert_rotation.c. Determines the tables of the rotation; declares the tables, or writes them. */
 hunch_status hn_conversion_plan_rotation(hn_conversion *c);
-hunch_status hn_conversion_put_rotation(hn_conversion *c);
 hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write);
 
 /* convert_type.c. The type that a matrix is written in: c->as; BF16 if its rows are not whole blocks of that. */
 hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
 /* Reads a matrix in that type, to be freed with hn_free. */
 hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
-
-/* convert_assistant.c. Sizes and rotations of an assistant of Gemma 4. */
-hunch_status hn_conversion_put_assistant(hn_conversion *c);
 
 /* convert_delta.c. Whether the tensor has value heads of a gated delta net, which a GGUF has in another order; and
  * writing such a tensor. */

@@ -40,7 +40,7 @@ hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const c
 
 hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
     char name[128];
-    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .files.first_block = c->first_layer};
+    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .family = c->arch.family, .files.first_block = c->first_layer};
     uint64_t dims[2];
     hn_tensor *t;
     if (hn_role_of_experts(role))
@@ -94,7 +94,7 @@ static turn turn_of(const hn_conversion *c, hn_role role, int layer) {
     uint64_t dims[2];
     if (l->mixer == HN_MIXER_LATENT)
         return latent_turn(c, role, layer);
-    if (!c->arch.dense->interleaved || !hn_role_is_rotated(role))
+    if (!c->arch.family->pairs || !hn_role_is_rotated(role))
         return (turn){0};
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
     return (turn){(int)dims[hn_role_is_vector(role) ? 0 : 1] / l->head_dim, l->head_dim, 0, hn_conversion_rotation(c)->dims};
@@ -231,7 +231,7 @@ static bool role_written(const hn_conversion *c, hn_role role, int layer) {
         return hn_arch_has(&c->arch, role, layer);
     if (!hn_layer_has_experts(l) || (vectors && !l->experts.biases) || role == HN_ROLE_EXPERT_GATE_UP_BIAS)
         return false;
-    const bool fused = c->arch.dense->moe->fused;
+    const bool fused = l->ffn == HN_FFN_BESIDE;
     return role == HN_ROLE_EXPERT_GATE_UP ? fused : (role != HN_ROLE_EXPERT_GATE && role != HN_ROLE_EXPERT_UP) || !fused;
 }
 

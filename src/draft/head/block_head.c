@@ -134,7 +134,7 @@ static hunch_status read_gguf_windows(hn_arch *a, const hn_source *src, hunch_er
     if (window > 1 << 24 || !list)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d, and %s with a flag for each layer", hn_source_path(src), name,
                        (unsigned long long)window, 1 << 24, key);
-    return hn_dense_listed_windows(a, src, list, (int)window, err);
+    return hn_family_listed_windows(a, src, list, (int)window, err);
 }
 
 /* Rows of a folder's window, 0: no layer has one. It applies if the kind of the layers has windows (Qwen3's only if use_sliding_window is
@@ -160,7 +160,7 @@ static hunch_status read_windows(hn_arch *a, const hn_source *src, bool *all, hu
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return read_gguf_windows(a, src, err);
     hunch_status st = hn_source_bool(src, "dflash_config.use_swa", &use_swa, &found, err);
     if (!st) st = read_window_rows(src, use_swa, &rows, err);
-    if (!st && rows > 0) st = hn_dense_layer_types(a, src, rows, &listed, err);
+    if (!st && rows > 0) st = hn_family_layer_types(a, src, rows, &listed, err);
     *all = use_swa;
     for (int i = 0; i < a->layers; i++) *all &= a->layer[i].window == 0;
     for (int i = 0; *all && i < a->layers; i++) a->layer[i].window = rows;

@@ -84,7 +84,7 @@ static bool find_modules(hn_source *src, const char *front, hn_head_names *names
 }
 
 /* The form that only a kind's files of this architecture have, or of any if they name the kind; NULL: they share one. */
-static const hn_head_form *gguf_form_of_kind(const hn_source *src, const hn_dense *family) {
+static const hn_head_form *gguf_form_of_kind(const hn_source *src, const hn_family *family) {
     const hn_drafter_kind *k;
     const char *said = "";
     bool found;
@@ -92,14 +92,14 @@ static const hn_head_form *gguf_form_of_kind(const hn_source *src, const hn_dens
     for (int i = 0; (k = hn_drafter_kind_at(i)); i++)
         for (size_t f = 0; k->head && f < sizeof k->head->gguf_form / sizeof *k->head->gguf_form; f++) {
             const char *of = k->head->architecture[f];
-            if (k->head->gguf_form[f] && (of ? !strcmp(of, family->prefix) : !strcmp(k->name, said))) return k->head->gguf_form[f];
+            if (k->head->gguf_form[f] && (of ? !strcmp(of, family->gguf_name) : !strcmp(k->name, said))) return k->head->gguf_form[f];
         }
     return NULL;
 }
 
 static hn_head_names gguf_names(hn_source *src) {
     hn_head_names names = {.form = &hn_head_gguf, .front = "", .first = ""};
-    const hn_dense *family;
+    const hn_family *family;
     const char *name;
     uint64_t n;
     const bool known = !hn_head_find_family(src, &family, NULL);

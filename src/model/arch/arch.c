@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch.c - choosing the architecture, reading hyper-parameters within bounds. */
+/* arch.c - choosing the architecture; names of tensors. */
 #include "model/arch/arch.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,89 +13,6 @@
 static const hn_family *const families[] = {HN_FAMILIES(LISTED)};
 #undef LISTED
 enum { N_FAMILIES = sizeof families / sizeof *families };
-
-static const char *key_name(const hn_source *src, const hn_key *k) {
-    return hn_source_get_kind(src) == HN_SOURCE_GGUF ? k->gguf : k->hf;
-}
-
-static hunch_status fail_missing(const hn_source *src, const hn_key *k, hunch_error *err) {
-    const char *key = key_name(src, k);
-    return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
-}
-
-/* A GGUF's key may have a list, a number for each layer, where one for all is asked for: it is that number if all are equal. *found: the
- * key is such a list. */
-static hunch_status equal_list(const hn_source *src, const char *key, double *out, bool *found, hunch_error *err) {
-    const hn_array *list = NULL;
-    *found = !hn_source_array(src, key, &list, NULL) && list && !hn_array_is_strings(list) && hn_array_count(list) > 0;
-    if (!*found) return HUNCH_OK;
-    *out = hn_array_number(list, 0);
-    for (size_t i = 1; i < hn_array_count(list); i++)
-        if (hn_array_number(list, i) != *out)
-            return hn_fail(err, HUNCH_REFUSED,
-                           "%s: %s is a list, %g of layer 0 and %g of layer %zu, expected one number for all",
-                           hn_source_path(src), key, *out, hn_array_number(list, i), i);
-    return HUNCH_OK;
-}
-
-static hunch_status number_read(const hn_source *src, const char *key, double *out, bool *found, hunch_error *err) {
-    const hunch_status st = equal_list(src, key, out, found, err);
-    return st || *found ? st : hn_source_f64(src, key, out, found, err);
-}
-
-static hunch_status whole_read(const hn_source *src, const char *key, uint64_t *out, bool *found, hunch_error *err) {
-    double v = 0;
-    hunch_status st = equal_list(src, key, &v, found, err);
-    if (st || !*found) return st ? st : hn_source_u64(src, key, out, found, err);
-    if (!(v >= 0 && v <= 9007199254740992.0 && v == floor(v)))
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %g; expected whole numbers, 0 or more",
-                       hn_source_path(src), key, v);
-    *out = (uint64_t)v;
-    return HUNCH_OK;
-}
-
-hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err) {
-    const char *key = key_name(src, k);
-    bool found = false;
-    double v = k->dflt;
-    hunch_status st = key ? number_read(src, key, &v, &found, err) : HUNCH_OK;
-    if (st) return st;
-    if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
-    if (found && !(v >= k->min && v <= k->max))
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g, expected %g to %g", hn_source_path(src), key, v, k->min,
-                       k->max);
-    *out = v;
-    return HUNCH_OK;
-}
-
-hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err) {
-    const char *key = key_name(src, k);
-    bool found = false;
-    uint64_t v = 0;
-    hunch_status st = key ? whole_read(src, key, &v, &found, err) : HUNCH_OK;
-    if (st) return st;
-    if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
-    if (found && !((double)v >= k->min && (double)v <= k->max))
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %g to %g", hn_source_path(src), key,
-                       (unsigned long long)v, k->min, k->max);
-    *out = found ? (int)v : (int)k->dflt;
-    return HUNCH_OK;
-}
-
-hunch_status hn_key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err) {
-    const hn_array *list = NULL;
-    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    if (!gguf || hn_source_array(src, k->gguf, &list, NULL) || !list) return hn_key_int(src, k, out, err);
-    if (hn_array_is_strings(list) || hn_array_count(list) <= (size_t)layer)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %zu, expected a number for each layer", hn_source_path(src), k->gguf,
-                       hn_array_count(list));
-    const double v = hn_array_number(list, (size_t)layer);
-    if (!(v >= k->min && v <= k->max))
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g for layer %d, expected %g to %g", hn_source_path(src), k->gguf, v, layer, k->min,
-                       k->max);
-    *out = (int)v;
-    return HUNCH_OK;
-}
 
 hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     memset(a, 0, sizeof *a);
@@ -116,7 +32,8 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
             continue; /* both families share one GGUF architecture */
         if (!strcmp(n, usual)) {
             snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
-            st = f->read(a, src, err);
+            if (f->which) st = f->which(&f, src, err);
+            if (!st) st = hn_family_read(a, src, f, err);
             if (!st) st = hn_sampling_read(&a->sampling, src, err);
             if (st) hn_arch_fini(a);
             return st;
@@ -138,11 +55,13 @@ void hn_arch_fini(hn_arch *a) {
     a->rotations = 0;
 }
 
+typedef enum name_kind { IN_GGUF, IN_FOLDER, STACKED } name_kind;
+
 /* The family's own name; NULL: it has none. */
-static const char *other_name(const hn_role_other *list, hn_role role, bool folder) {
-    for (; list && list->role != HN_ROLES; list++) {
-        const char *other = folder ? list->folder : list->gguf;
-        if (list->role == role && other) return other;
+static const char *other_name(const hn_family *f, hn_role role, name_kind kind) {
+    for (const hn_role_other *o = f ? f->names : NULL; o && o->role != HN_ROLES; o++) {
+        const char *other = kind == STACKED ? o->stacked : kind == IN_FOLDER ? o->folder : o->gguf;
+        if (o->role == role && other) return other;
     }
     return NULL;
 }
@@ -152,10 +71,10 @@ static const char *template_of(const hn_arch *a, hn_role role, int layer) {
     const bool folder = a->files.form == HN_SOURCE_HF;
     const hn_expert_desc *e = a->layer ? &a->layer[layer].experts : NULL;
     const char *name = NULL;
-    if (folder && e && e->stacked) name = a->dense ? other_name(a->dense->stacked_names, role, true) : NULL;
+    if (folder && e && e->stacked) name = other_name(a->family, role, STACKED);
     if (!name && folder && e && e->stacked) name = hn_role_stacked_name(role);
     if (!name && !folder && e && e->single) name = hn_role_single_name(role);
-    if (!name && a->dense) name = other_name(a->dense->names, role, folder);
+    if (!name) name = other_name(a->family, role, folder ? IN_FOLDER : IN_GGUF);
     return name ? name : hn_role_name(role, a->files.form);
 }
 

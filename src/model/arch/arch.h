@@ -9,6 +9,7 @@
 #include "model/arch/head_desc.h"
 #include "model/arch/layer_desc.h"
 #include "ops/ops.h"
+#include "schema/key_rows.h"
 
 /* Tensors by their role; the table of roles.c has the properties of each. */
 typedef enum hn_role {
@@ -102,76 +103,24 @@ typedef enum hn_role {
 /* A tensor name that a family uses instead of the usual one; %d is the layer, then the expert. */
 typedef struct hn_role_other {
     hn_role role;
-    const char *gguf, *folder; /* NULL: the usual one */
+    const char *gguf, *folder, *stacked; /* stacked: in a folder whose experts are. NULL: the usual one */
 } hn_role_other;
 
 struct hn_arch;
-/* How a family's files describe experts (arch_moe.c); NULL: the format has no such key, and the default here applies. */
-typedef struct hn_moe {
-    const char *count, *width, *groups, *groups_used, *scale; /* keys of a folder */
-    const char *used;     /* another one; NULL: num_experts_per_tok */
-    bool beside;          /* every layer has them beside a dense half (HN_FFN_BESIDE) */
-    bool fused;           /* a GGUF that is written has gate and up in one tensor */
-    bool width_is_ffn;    /* GGUF: feed_forward_length is the width if expert_feed_forward_length is absent */
-    bool sigmoid, bias;
-    bool always_normalised;
-    bool normalised[2];   /* if norm_topk_prob is absent, by hn_source_kind */
-    const char *shared_count, *shared_width; /* folder: number of shared experts, or their width */
-    bool shared_gate;
-    bool sparse_step;     /* decoder_sparse_step and mlp_only_layers specify the dense layers, else first_k_dense_replace */
-} hn_moe;
-
-/* The shape of a layer's heads. */
-typedef struct hn_head_sizes {
-    int heads, kv_heads, head_dim, rope_dims;
-    hn_latent_desc latent; /* rank 0: the layers have no latent attention */
-} hn_head_sizes;
-
-/* The differences between the dense families (arch_dense.c); they share keys, tensor names and the block. */
-typedef struct hn_dense {
-    const char *prefix;  /* of its keys in a GGUF: "llama" */
-    bool interleaved;    /* Q and K rows are rotated in neighbouring pairs in a GGUF, in halves in a folder */
-    bool qkv_bias, qk_norm;
-    bool attention_bias; /* the folder key attention_bias adds biases to q, k, v and o */
-    bool mlp_bias;       /* mlp_bias adds them to gate, up and down */
-    bool fused;          /* q, k, v are one matrix, gate and up another (in folders; a GGUF's tensors show it) */
-    bool windowed;       /* sliding_window applies to all layers */
-    bool may_slide;      /* use_sliding_window gives some layers a window: finish selects them */
-    bool window_key;     /* other programs read the GGUF key for windows; else it applies only together with a list of layers */
-    bool no_ffn;         /* files may omit the width of a dense feed-forward half: there is none */
-    bool no_o_bias;      /* attention_bias adds none to o */
-    const hn_role_other *names; /* ends with a role HN_ROLES; NULL: all are the usual ones */
-    const hn_role_other *stacked_names; /* the same, before `names`, in a folder whose experts are stacked */
-    const hn_moe *moe;   /* some layers have experts; NULL: none */
-    bool no_rope_count;  /* a GGUF has no rope.dimension_count: whole heads are rotated */
-    bool logit_cap;      /* final_logit_softcapping caps the logits */
-    bool yarn_exact;     /* the bounds of YaRN in a GGUF, which has no key for it, are not rounded */
-    double theta;        /* the rotation's usual base; 0: 10000 */
-    /* sizes of heads and feed-forward halves differ by layer: finish reads those of layers, of which a GGUF may have lists, and all
-     * rotations, and put writes them */
-    bool by_layer;
-    bool rotated_by_table; /* GGUF: of a head as many dims as a table of divisors is for, if rope.dimension_count says more */
-    bool zero_kv;        /* head_count_kv of a GGUF may be a list with 0 for layers without key heads: finish reads which */
-    bool usual_eps_too;  /* a GGUF may omit the key of usual.eps too */
-    const char *usual_scaling; /* of rope.scaling.factor in a GGUF without a type; NULL: linear */
-    bool sees_images;    /* use_bidirectional_attention is a word, which finish reads */
-    bool whole_heads;    /* whole heads of a folder are rotated; partial_rotary_factor applies to scaled rotations only */
-    double rotated;      /* the usual fraction of a head that is rotated; 0: all */
-    bool next_layers;    /* the last blocks of a GGUF may belong to a draft head (nextn_predict_layers) */
-    bool tied;           /* default of tie_word_embeddings in a folder */
-    struct {
-        int heads, kv_heads, head_dim, context;
-        double eps;
-    } usual; /* defaults of keys that a folder may omit; 0: required */
-    bool yarn_scores;    /* YaRN's mscale_all_dim scales the scores of attention; a GGUF has a tenth of it (yarn_log_multiplier) */
-    /* Reads the shape of heads, their number being set; NULL: that of grouped queries. */
-    hunch_status (*read_heads)(hn_head_sizes *h, const struct hn_arch *a, const hn_source *src, hunch_error *err);
-    const char *activation_key, *activation; /* in a folder; NULL: hidden_act, silu */
-    /* Adds the family's own properties to an otherwise finished description; NULL: there are none. */
-    hunch_status (*finish)(struct hn_arch *a, const hn_source *src, hunch_error *err);
-    /* Writes the family's own keys of a GGUF; NULL: there are none. */
-    hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
-} hn_dense;
+/* A family: one architecture's rows, beside those of all families (arch_base.c), and what it computes from them. */
+typedef struct hn_family {
+    const char *gguf_name, *hf_type;  /* general.architecture, which keys begin with too; config.json model_type */
+    const hn_key_row *keys[8];        /* lists, each before those that may replace its rows; NULL: there are no more */
+    const hn_role_other *names;       /* ends with a role HN_ROLES; NULL: all are the usual ones */
+    bool pairs;                       /* Q and K rows are rotated in neighbouring pairs in a GGUF, in halves in a folder */
+    bool own_rotations;               /* `finish` adds them */
+    /* The family of a file, of several that have this name. NULL: there is one. */
+    hunch_status (*which)(const struct hn_family **f, const hn_source *src, hunch_error *err);
+    /* The shape of heads, after the rows and before the layers. NULL: hn_family_heads. */
+    hunch_status (*heads)(struct hn_arch *a, hn_layer_desc *l, const hn_source *src, hunch_error *err);
+    /* What else follows, after all other members are set. NULL: nothing. */
+    hunch_status (*finish)(struct hn_arch *a, hn_source *src, hunch_error *err);
+} hn_family;
 
 /* How a file lays out the tensors of a head with weights for each position. */
 typedef struct hn_step_layout {
@@ -194,6 +143,14 @@ typedef struct hn_arch_files {
     int next_layers;     /* GGUF: blocks after the model's layers, of a draft head */
     const struct hn_head_form *head_form; /* of a draft head (head/head.h); NULL: it is none */
     hn_step_layout steps;
+    /* what keys say that layers show: experts that all rows share; the first layer with experts, and every how many has them; a GGUF's
+     * function of scores; a folder's method of choosing; width of a head's values; the part of a head that is rotated; what logits are
+     * divided by */
+    int shared_experts, first_experts, sparse_step, gating, choice, value_dim;
+    double rotated, logit_divisor;
+    /* how a GGUF tells YaRN: its bounds are not rounded; mscale_all_dim scales the scores of attention, and it has a tenth of that */
+    bool yarn_exact, yarn_scores;
+    int usual_scaling; /* HN_SCALING_..., of a factor without a type */
 } hn_arch_files;
 
 typedef struct hn_arch {
@@ -208,7 +165,7 @@ typedef struct hn_arch {
     int rotations;        /* number of different rotations; the first is that of layers with full attention */
     hn_rotation rotation[HN_MOST_ROTATIONS];
     bool rope_interleaved; /* rotated dims are in neighbouring pairs, else in halves */
-    const hn_dense *dense; /* the family */
+    const hn_family *family;
     hn_arch_files files;
     hn_head_desc draft_head;  /* zeroed for targets */
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
@@ -272,11 +229,6 @@ static inline int hn_paired_row(int row, int dims) {
     return row >= dims ? row : row < dims / 2 ? 2 * row : 2 * (row - dims / 2) + 1;
 }
 
-/* One architecture. Reads into a zeroed description. */
-typedef struct hn_family {
-    const char *gguf_name, *hf_type; /* general.architecture, config.json model_type */
-    hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
-} hn_family;
 /* The list of families, in the order in which messages name them; two that share a GGUF architecture are side by side, and the first of
  * them reads it. FAMILY(NAME) is hn_family_NAME, which an arch_*.c defines. */
 #define HN_FAMILIES(FAMILY)                                                                                                           \
@@ -286,51 +238,74 @@ typedef struct hn_family {
     FAMILY(gemma4_unified_text) FAMILY(deepseek_v2) FAMILY(deepseek_v3) FAMILY(kimi_k2) FAMILY(glm4_moe_lite)
 #define HN_FAMILY_DECLARED(NAME) extern const hn_family hn_family_##NAME;
 HN_FAMILIES(HN_FAMILY_DECLARED)
-hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err); /* its GGUF architecture is llama */
+extern const hn_key_row hn_attention_bias_keys[], hn_mlp_bias_keys[]; /* a folder's keys that add biases */
+extern const hn_key_row hn_norms_of_heads[];                          /* heads of q and k are normed */
+extern const hn_key_row hn_slides[];                                  /* use_sliding_window: `finish` selects the layers */
+extern const hn_key_row hn_next_layers[];                             /* the last blocks of a GGUF may belong to a draft head */
+/* Experts (arch_moe.c), of all families; in place of some of these rows: DeepSeek's, with sigmoids; Qwen's; shares are normalised. */
+extern const hn_key_row hn_moe_keys[], hn_moe_of_deepseek[], hn_moe_of_v3[], hn_moe_of_qwen[], hn_moe_normalised[];
 
+#define HN_LAYER(TYPE, field) .of = HN_OF_LAYER, .at = offsetof(hn_layer_desc, field), .type = HN_KEY_##TYPE
+#define HN_MODEL(TYPE, field) .of = HN_OF_MODEL, .at = offsetof(hn_arch, field), .type = HN_KEY_##TYPE
+#define HN_BESIDE(TYPE) .of = HN_OF_NOTHING, .at = 0, .type = HN_KEY_##TYPE /* checked, or written, alone */
+/* Rows of all families, with another usual value. */
+#define HN_THETA(value) {HN_MODEL(REAL, rotation[0].scaling.theta), "rope.freq_base", "rope_parameters.full_attention.rope_theta " \
+                         "rope_parameters.rope_theta rope_theta", 1, 1e12, {value, value}}
+#define HN_EPS(gguf, folder) {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, 1, {gguf, folder}, \
+                              HN_NOT_NULL}
+#define HN_NORMALISED(gguf, folder) {HN_LAYER(BOOL, experts.normalised), "expert_weights_norm norm_top_k_prob", "norm_topk_prob", 0, 1, \
+                                     {gguf, folder}, .written = hn_unusual_choice}
+#define HN_TIED(folder) {HN_MODEL(BOOL, tied), NULL, "tie_word_embeddings", 0, 1, {0, folder}, HN_NOT_NULL}
+#define HN_ROTATED(folder) {HN_MODEL(REAL, files.rotated), .usual = {1, folder}, .read = hn_read_rotated}
+#define HN_ALWAYS(field, value) {field, NULL, NULL, 0, 0, {value, value}} /* of HN_LAYER or HN_MODEL */
+#define HN_ROWS_END {.type = HN_KEY_END}
+
+hn_file_keys hn_family_keys(const hn_family *f);
+bool hn_family_drafts(const hn_family *f); /* the last blocks of its files may belong to a draft head */
+bool hn_family_has(const hn_family *f, size_t layer_field); /* whether its rows give this field of a layer */
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
-void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
-hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
+void hn_family_key(const hn_family *f, const char *suffix, char out[96]);
+hunch_status hn_family_read(hn_arch *a, hn_source *src, const hn_family *family, hunch_error *err);
 /* The layers only, all of one kind: sizes, heads, rotation; no vocabularies, and only the family's biases and norms. */
-hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
+hunch_status hn_family_read_layers(hn_arch *a, hn_source *src, const hn_family *family, hunch_error *err);
+/* Writes the keys of a GGUF. */
+hunch_status hn_family_write(const hn_arch *a, hn_gguf_writer *w, hunch_error *err);
+/* Heads of grouped queries. */
+hunch_status hn_family_heads(hn_arch *a, hn_layer_desc *l, const hn_source *src, hunch_error *err);
 /* In a folder: sliding_window if use_sliding_window is on, else 0. */
-hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *err);
-/* Writes a GGUF key with a list of 1 or 0 for each layer: whether `is` holds. */
-hunch_status hn_dense_put_layers(const hn_arch *a, hn_gguf_writer *w, const char *key, bool (*is)(const hn_layer_desc *),
-                                 hunch_error *err);
-bool hn_dense_slides(const hn_layer_desc *l); /* has a window */
+hunch_status hn_family_sliding(const hn_source *src, int *window, hunch_error *err);
+double hn_usual_value_dim(const hn_arch *a, const hn_layer_desc *l);
+double hn_scale_of_heads(const hn_arch *a, const hn_layer_desc *l); /* `follows`: 1 / sqrt(head size) */
+hunch_status hn_read_rotated(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
+hunch_status hn_read_gate_up(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
+bool hn_unusual_heads(const hn_arch *a, const hn_key_row *k, double *v); /* `written`: sizes that do not follow from the width */
+bool hn_any_window(const hn_arch *a, const hn_key_row *k, double *window); /* `written`: one of the windows */
+int hn_layer_slides(const hn_layer_desc *l); /* has a window */
+/* `finish`: windows as long as the context are none. */
+hunch_status hn_family_short_windows(hn_arch *a, hn_source *src, hunch_error *err);
 /* In a GGUF: the layers that the list of flags marks get this window, the others none. */
-hunch_status hn_dense_listed_windows(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err);
+hunch_status hn_family_listed_windows(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err);
 /* If config.json has layer_types: gives the sliding layers this window and the others none, and sets *found. */
-hunch_status hn_dense_layer_types(hn_arch *a, const hn_source *src, int window, bool *found, hunch_error *err);
-
-/* An integer or real hyper-parameter: its key in each format, and its valid range. */
-typedef struct hn_key {
-    const char *gguf, *hf; /* NULL: this format has none */
-    double min, max;
-    double dflt; /* NAN: required */
-} hn_key;
-hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err);
-hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err);
-/* The same of a key whose value in a GGUF may be a list with one for each layer. */
-hunch_status hn_key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err);
-
+hunch_status hn_family_layer_types(hn_arch *a, const hn_source *src, int window, bool *found, hunch_error *err);
+/* A folder's list with one of two names for each layer; is: what to set in layers of the second name. *found: there is one. */
+hunch_status hn_family_kinds(const hn_arch *a, const hn_source *src, const char *path, const char *const names[2],
+                             void (*set)(hn_layer_desc *l, bool second), bool *found, hunch_error *err);
 /* Which layers have this window: those of a folder's layer_types, or of a GGUF's list of flags under the key `period`; else all but
  * every period-th, by that key or its default. */
-hunch_status hn_dense_windows(hn_arch *a, const hn_source *src, const hn_key *period, int window, hunch_error *err);
-/* A key of a dense family: its suffix in a GGUF, its path in a folder. Valid as long as *k. */
-typedef struct hn_dense_key_buf {
+hunch_status hn_family_windows(hn_arch *a, const hn_source *src, const hn_key *period, int window, hunch_error *err);
+
+/* A key of a family: its suffix in a GGUF, its path in a folder. Valid as long as *k. */
+typedef struct hn_key_buf {
     char name[96];
     hn_key key;
-} hn_dense_key_buf;
-const hn_key *hn_dense_key_of(hn_dense_key_buf *k, const hn_dense *f, const char *suffix, const char *hf, double min,
-                              double max, double dflt);
+} hn_key_buf;
+const hn_key *hn_family_key_of(hn_key_buf *k, const hn_family *f, const char *suffix, const char *hf, double min, double max, double dflt);
 /* ---- experts (arch_moe.c) ------------------------------------------------------------------------------------------- */
 
-/* Reads which layers have experts, how many, and how they are chosen; a->layer exists, all dense. */
-hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err);
+/* From what was read of all: which layers have experts, and how rows choose. */
+hunch_status hn_moe_finish(hn_arch *a, hn_source *src, hunch_error *err);
+bool hn_unusual_choice(const hn_arch *a, const hn_key_row *k, double *v); /* `written` of how rows choose */
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src); /* finds the tensors that hold the experts of each layer */
-hunch_status hn_moe_put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err); /* writes the GGUF keys */
 
 /* Finds whether the matrices of heads of each layer with latent attention are apart (arch_deepseek.c). */
 void hn_latent_find_tensors(hn_arch *a, const hn_source *src);
@@ -338,7 +313,7 @@ void hn_latent_find_tensors(hn_arch *a, const hn_source *src);
 /* ---- rotation (arch_rope.c) ----------------------------------------------------------------------------------------- */
 
 /* Adds a rotation of the first `dims` dims of a head with theta as its base: reads the file's scaling and makes the frequencies.
- * context and dense are set. */
+ * context and family are set. */
 hunch_status hn_rope_read(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err);
 /* Adds a rotation with a scaling without tables. */
 hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error *err);

@@ -8,15 +8,17 @@
 
 #include "model/arch/arch.h"
 
+enum { GREEDY, LIMITED, NOAUX }; /* a folder's methods of choosing experts */
+
 static bool is_gguf(const hn_source *src) {
     return hn_source_get_kind(src) == HN_SOURCE_GGUF;
 }
 
 /* ---- heads ------------------------------------------------------------------------------------------------------------ */
 
-static hunch_status check_heads(const hn_head_sizes *h, const hn_source *src, hunch_error *err) {
-    const hn_latent_desc *t = &h->latent;
-    if (h->head_dim > HN_MAX_HEAD_DIM)
+static hunch_status check_heads(const hn_layer_desc *l, const hn_source *src, hunch_error *err) {
+    const hn_latent_desc *t = &l->latent;
+    if (l->head_dim > HN_MAX_HEAD_DIM)
         return hn_fail(err, HUNCH_REFUSED, "%s: latent rows of %d + %d numbers, expected at most %d", hn_source_path(src), t->rank, t->rope,
                        HN_MAX_HEAD_DIM);
     if (t->rope % 2)
@@ -24,35 +26,16 @@ static hunch_status check_heads(const hn_head_sizes *h, const hn_source *src, hu
     return HUNCH_OK;
 }
 
-static hunch_status read_folder_heads(hn_latent_desc *t, const hn_source *src, hunch_error *err) {
-    const struct {
-        const char *key;
-        double min, max, usual;
-        int *out;
-    } keys[] = {{"q_lora_rank", 1, 1 << 16, 0, &t->query_rank},  {"kv_lora_rank", 1, 1 << 16, NAN, &t->rank},
-                {"qk_rope_head_dim", 2, 512, NAN, &t->rope},     {"qk_nope_head_dim", 1, 512, NAN, &t->nope},
-                {"v_head_dim", 1, 512, NAN, &t->value}};
-    hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++) {
-        const hn_key k = {NULL, keys[i].key, keys[i].min, keys[i].max, keys[i].usual};
-        st = hn_key_int(src, &k, keys[i].out, err);
-    }
-    return st;
-}
-
 static hunch_status gguf_int(const hn_arch *a, const hn_source *src, const char *suffix, double min, double max, double usual, int *out,
                              hunch_error *err) {
-    hn_dense_key_buf key;
-    return hn_key_int(src, hn_dense_key_of(&key, a->dense, suffix, NULL, min, max, usual), out, err);
+    hn_key_buf key;
+    return hn_key_int(src, hn_family_key_of(&key, a->family, suffix, NULL, min, max, usual), out, err);
 }
 
 /* Keys ending in _mla are the heads', the plain ones then those of a row; older files have no _mla, and the heads' sizes there. */
 static hunch_status read_gguf_heads(hn_latent_desc *t, const hn_arch *a, const hn_source *src, hunch_error *err) {
     int key = 0, value = 0, own_key = 0, own_value = 0;
-    hunch_status st = gguf_int(a, src, "attention.q_lora_rank", 0, 1 << 16, 0, &t->query_rank, err);
-    if (!st) st = gguf_int(a, src, "attention.kv_lora_rank", 1, 1 << 16, NAN, &t->rank, err);
-    if (!st) st = gguf_int(a, src, "rope.dimension_count", 2, 512, NAN, &t->rope, err);
-    if (!st) st = gguf_int(a, src, "attention.key_length", 2, 1 << 17, NAN, &key, err);
+    hunch_status st = gguf_int(a, src, "attention.key_length", 2, 1 << 17, NAN, &key, err);
     if (!st) st = gguf_int(a, src, "attention.value_length", 1, 1 << 17, NAN, &value, err);
     if (!st) st = gguf_int(a, src, "attention.key_length_mla", 2, 1024, key, &own_key, err);
     if (!st) st = gguf_int(a, src, "attention.value_length_mla", 1, 1024, value, &own_value, err);
@@ -66,54 +49,25 @@ static hunch_status read_gguf_heads(hn_latent_desc *t, const hn_arch *a, const h
     return HUNCH_OK;
 }
 
-static hunch_status read_heads(hn_head_sizes *h, const hn_arch *a, const hn_source *src, hunch_error *err) {
-    hn_latent_desc *t = &h->latent;
-    hunch_status st = is_gguf(src) ? read_gguf_heads(t, a, src, err) : read_folder_heads(t, src, err);
-    h->kv_heads = 1;
-    h->head_dim = t->rank + t->rope;
-    h->rope_dims = t->rope;
-    return st ? st : check_heads(h, src, err);
+static hunch_status read_heads(hn_arch *a, hn_layer_desc *l, const hn_source *src, hunch_error *err) {
+    hn_latent_desc *t = &l->latent;
+    const hunch_status st = is_gguf(src) ? read_gguf_heads(t, a, src, err) : HUNCH_OK;
+    l->head_dim = t->rank + t->rope;
+    l->attention_scale = 1.0f / sqrtf((float)(t->nope + t->rope)); /* of a query before it is made as wide as a row */
+    a->rotation[0].dims = t->rope;
+    return st ? st : check_heads(l, src, err);
 }
 
 /* ---- experts ---------------------------------------------------------------------------------------------------------- */
 
-/* The value of a folder's key, if it is there, must be one of two. */
-static hunch_status expect(const hn_source *src, const char *key, const char *one, const char *other, const char **value,
-                           hunch_error *err) {
-    bool found = false;
-    *value = NULL;
-    hunch_status st = hn_source_str(src, key, value, NULL, &found, err);
-    if (st || !found || !strcmp(*value, one) || !strcmp(*value, other)) return st;
-    return hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected %s%s%s", hn_source_path(src), key, *value, one,
-                   strcmp(one, other) ? " or " : "", strcmp(one, other) ? other : "");
-}
-
-/* Whether a folder's keys say what its family computes. *grouped: only some groups of experts count. */
-static hunch_status check_choice(const hn_arch *a, const hn_source *src, bool *grouped, hunch_error *err) {
-    const bool sigmoid = a->dense->moe->sigmoid;
-    const hn_key every = {NULL, "moe_layer_freq", 1, 1, 1};
-    const char *scores = sigmoid ? "sigmoid" : "softmax", *value;
-    bool norm = false, found;
-    int step;
-    hunch_status st = hn_key_int(src, &every, &step, err);
-    if (!st) st = expect(src, "scoring_func", scores, scores, &value, err);
-    if (!st) st = expect(src, "topk_method", sigmoid ? "noaux_tc" : "greedy", sigmoid ? "noaux_tc" : "group_limited_greedy", &value, err);
-    *grouped = sigmoid || (value && strcmp(value, "greedy") != 0);
-    if (!st && !sigmoid) st = hn_source_bool(src, "norm_topk_prob", &norm, &found, err);
-    if (!st && norm)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: norm_topk_prob is true: %s models of experts chosen by softmax are read without",
-                     hn_source_path(src), a->dense->prefix);
-    return st;
-}
-
 /* DeepSeek-V3's 256 experts are in groups, which Ollama's converter and early ones of llama.cpp do not write. */
 static hunch_status add_groups(hn_arch *a, const hn_source *src, hunch_error *err) {
     enum { EXPERTS_OF_V3 = 256, GROUPS_OF_V3 = 8, GROUPS_USED = 4 };
-    hn_dense_key_buf key;
+    hn_key_buf key;
     uint64_t said;
     bool found;
     const hunch_status st = hn_source_u64(
-        src, hn_dense_key_of(&key, a->dense, "expert_group_count", NULL, 0, 0, 0)->gguf, &said, &found, err);
+        src, hn_family_key_of(&key, a->family, "expert_group_count", NULL, 0, 0, 0)->gguf, &said, &found, err);
     for (int i = 0; !st && !found && i < a->layers; i++) {
         hn_expert_desc *e = &a->layer[i].experts;
         if (a->layer[i].ffn != HN_FFN_EXPERTS || !e->sigmoid || e->count != EXPERTS_OF_V3) continue;
@@ -124,40 +78,37 @@ static hunch_status add_groups(hn_arch *a, const hn_source *src, hunch_error *er
 }
 
 static hunch_status finish_experts(hn_arch *a, const hn_source *src, hunch_error *err) {
-    bool grouped = true, bias = a->dense->moe->bias;
-    hunch_status st = is_gguf(src) ? HUNCH_OK : check_choice(a, src, &grouped, err);
-    for (int i = 0; !st && i < a->layers; i++) {
+    for (int i = 0; i < a->layers; i++) {
         hn_expert_desc *e = &a->layer[i].experts;
         if (a->layer[i].ffn != HN_FFN_EXPERTS) continue;
         if (is_gguf(src)) { /* the tensor says it, if the layer has one */
             e->bias = true;
-            bias = hn_arch_find_tensor(a, src, HN_ROLE_ROUTER_BIAS, i);
+            e->bias = hn_arch_find_tensor(a, src, HN_ROLE_ROUTER_BIAS, i);
+        } else if (!e->sigmoid && e->normalised) {
+            return hn_fail(err, HUNCH_REFUSED, "%s: norm_topk_prob is true: %s models of experts chosen by softmax are read without",
+                           hn_source_path(src), a->family->gguf_name);
+        } else if (a->files.choice == GREEDY) {
+            e->groups = e->groups_used = 1;
         }
-        e->bias = bias;
         e->largest = !e->sigmoid;
-        if (!grouped) e->groups = e->groups_used = 1;
     }
-    return st || !is_gguf(src) ? st : add_groups(a, src, err);
+    return is_gguf(src) ? add_groups(a, src, err) : HUNCH_OK;
+}
+
+static void set_sparse(hn_layer_desc *l, bool sparse) {
+    l->ffn = sparse ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
 }
 
 /* GLM's list of dense and sparse layers; without one the first is dense, as its reference has it. */
 static hunch_status mark_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
-    static const char dense[] = "dense", sparse[] = "sparse";
-    const json_t *types = hn_source_config(src, "mlp_layer_types");
-    const bool listed = json_is_array(types);
+    static const char *const names[] = {"dense", "sparse"};
     hn_expert_desc experts = {0};
-    bool good = !types || json_is_null(types) || (listed && json_array_size(types) == (size_t)a->layers);
+    bool listed;
     for (int i = 0; i < a->layers; i++)
         if (a->layer[i].ffn == HN_FFN_EXPERTS) experts = a->layer[i].experts;
-    for (int i = 0; good && i < a->layers; i++) {
-        const char *type = listed ? json_string_value(json_array_get(types, (size_t)i)) : i ? sparse : dense;
-        good = type && (!strcmp(type, dense) || !strcmp(type, sparse));
-        a->layer[i].ffn = good && !strcmp(type, sparse) ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
-        a->layer[i].experts = a->layer[i].ffn == HN_FFN_EXPERTS ? experts : (hn_expert_desc){0};
-    }
-    return good ? HUNCH_OK
-                : hn_fail(err, HUNCH_REFUSED, "%s: config.json: mlp_layer_types, expected a list of %d names, %s or %s",
-                          hn_source_path(src), a->layers, dense, sparse);
+    const hunch_status st = hn_family_kinds(a, src, "mlp_layer_types", names, set_sparse, &listed, err);
+    for (int i = 0; i < a->layers; i++) a->layer[i].experts = a->layer[i].ffn == HN_FFN_EXPERTS ? experts : (hn_expert_desc){0};
+    return st;
 }
 
 /* ---- the rest --------------------------------------------------------------------------------------------------------- */
@@ -181,7 +132,7 @@ void hn_latent_find_tensors(hn_arch *a, const hn_source *src) {
     }
 }
 
-static hunch_status finish(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     bool interleaved = true, found;
     hunch_status st = is_gguf(src) ? HUNCH_OK : hn_source_bool(src, "rope_interleave", &interleaved, &found, err);
     if (st) return st;
@@ -192,99 +143,63 @@ static hunch_status finish(hn_arch *a, const hn_source *src, hunch_error *err) {
     return finish_experts(a, src, err);
 }
 
-static hunch_status finish_glm(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status finish_glm(hn_arch *a, hn_source *src, hunch_error *err) {
     const hunch_status st = mark_layers(a, src, err);
     if (st) return st;
     hn_moe_find_tensors(a, src);
     return finish(a, src, err);
 }
 
-static hunch_status put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const hn_latent_desc *t = &a->layer[0].latent;
-    const struct {
-        const char *suffix;
-        int value;
-    } keys[] = {{"attention.q_lora_rank", t->query_rank},
-                {"attention.kv_lora_rank", t->rank},
-                {"attention.key_length_mla", t->nope + t->rope},
-                {"attention.value_length_mla", t->value}};
-    char key[96];
-    hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++) {
-        hn_dense_key(a->dense, keys[i].suffix, key);
-        if (keys[i].value > 0) st = hn_gguf_put_u32(w, key, (uint32_t)keys[i].value, err);
-    }
-    return st;
-}
-
 /* ---- families --------------------------------------------------------------------------------------------------------- */
 
-static const hn_role_other names[] = {{HN_ROLE_SHARED_GATE, NULL, "model.layers.%d.mlp.shared_experts.gate_proj.weight"},
-                                      {HN_ROLE_SHARED_UP, NULL, "model.layers.%d.mlp.shared_experts.up_proj.weight"},
-                                      {HN_ROLE_SHARED_DOWN, NULL, "model.layers.%d.mlp.shared_experts.down_proj.weight"},
-                                      {HN_ROLES, NULL, NULL}};
-
-static const hn_moe by_softmax = {.count = "n_routed_experts",
-                                  .width = "moe_intermediate_size",
-                                  .groups = "n_group",
-                                  .groups_used = "topk_group",
-                                  .scale = "routed_scaling_factor",
-                                  .shared_count = "n_shared_experts"};
-static const hn_moe by_sigmoid = {.count = "n_routed_experts",
-                                  .width = "moe_intermediate_size",
-                                  .groups = "n_group",
-                                  .groups_used = "topk_group",
-                                  .scale = "routed_scaling_factor",
-                                  .shared_count = "n_shared_experts",
-                                  .sigmoid = true,
-                                  .bias = true,
-                                  .normalised = {false, true}};
-
-static const hn_dense softmax_family = {.prefix = "deepseek2",
-                                        .usual.eps = 1e-6,
-                                        .attention_bias = true,
-                                        .next_layers = true,
-                                        .yarn_scores = true,
-                                        .names = names,
-                                        .moe = &by_softmax,
-                                        .read_heads = read_heads,
-                                        .finish = finish,
-                                        .put = put};
-static const hn_dense sigmoid_family = {.prefix = "deepseek2",
-                                        .usual.eps = 1e-6,
-                                        .attention_bias = true,
-                                        .next_layers = true,
-                                        .yarn_scores = true,
-                                        .names = names,
-                                        .moe = &by_sigmoid,
-                                        .read_heads = read_heads,
-                                        .finish = finish,
-                                        .put = put};
-static const hn_dense glm_family = {.prefix = "deepseek2",
-                                    .usual.eps = 1e-5,
-                                    .attention_bias = true,
-                                    .next_layers = true,
-                                    .yarn_scores = true,
-                                    .names = names,
-                                    .moe = &by_sigmoid,
-                                    .read_heads = read_heads,
-                                    .finish = finish_glm,
-                                    .put = put};
-
-static hunch_status read_softmax(hn_arch *a, hn_source *src, hunch_error *err) {
-    return hn_dense_read(a, src, &softmax_family, err);
+static bool with_rotated(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    *v += a->layer[0].latent.rope;
+    return true;
+}
+static bool first_sparse(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    for (*v = 0; (int)*v < a->layers && a->layer[(int)*v].ffn != HN_FFN_EXPERTS; ++*v) {}
+    return true;
 }
 
-static hunch_status read_sigmoid(hn_arch *a, hn_source *src, hunch_error *err) {
-    return hn_dense_read(a, src, &sigmoid_family, err);
-}
+#define METHODS "greedy group_limited_greedy noaux_tc"
+#define SCORES "softmax sigmoid"
+static const hn_key_row keys[] = {
+    HN_EPS(NAN, 1e-6),
+    HN_ALWAYS(HN_LAYER(INT, mixer), HN_MIXER_LATENT), HN_ALWAYS(HN_MODEL(BOOL, files.yarn_scores), 1),
+    HN_ALWAYS(HN_MODEL(REAL, files.rotated), 1),
+    {HN_BESIDE(INT), NULL, "moe_layer_freq", 1, 1},
+    /* in a GGUF the keys of other families have the size of a latent row */
+    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", .usual = {1, 1}, .how = HN_GGUF_WRITTEN},
+    {HN_LAYER(INT, head_dim), "attention.key_length", .how = HN_GGUF_WRITTEN},
+    {HN_MODEL(INT, files.value_dim), "attention.value_length", .how = HN_GGUF_WRITTEN, .written = hn_unusual_heads},
+    {HN_LAYER(INT, latent.query_rank), "attention.q_lora_rank", "q_lora_rank", 1, 1 << 16, .how = HN_ZERO_IS_NONE | HN_IF_SET},
+    {HN_LAYER(INT, latent.rank), "attention.kv_lora_rank", "kv_lora_rank", 1, 1 << 16, {NAN, NAN}},
+    {HN_LAYER(INT, latent.rope), "rope.dimension_count", "qk_rope_head_dim", 2, 512, {NAN, NAN}, HN_NEVER_WRITTEN},
+    {HN_LAYER(INT, latent.nope), "attention.key_length_mla", "qk_nope_head_dim", 1, 512, {0, NAN}, HN_GGUF_WRITTEN,
+     .written = with_rotated},
+    {HN_LAYER(INT, latent.value), "attention.value_length_mla", "v_head_dim", 1, 512, {0, NAN}, HN_GGUF_WRITTEN},
+    HN_ROWS_END};
+static const hn_key_row by_softmax[] = {{HN_BESIDE(WORD), NULL, "scoring_func", 0, 0, .words = SCORES},
+                                        {HN_MODEL(WORD, files.choice), NULL, "topk_method", GREEDY, LIMITED, .words = METHODS},
+                                        HN_ROWS_END};
+static const hn_key_row by_sigmoid[] = {{HN_BESIDE(WORD), NULL, "scoring_func", 1, 1, .words = SCORES},
+                                        {HN_MODEL(WORD, files.choice), NULL, "topk_method", NOAUX, NOAUX, {NOAUX, NOAUX}, .words = METHODS},
+                                        HN_ROWS_END};
+static const hn_key_row of_glm[] = {
+    HN_EPS(NAN, 1e-5),
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", .usual = {1, 1}, .how = HN_GGUF_WRITTEN, .written = first_sparse},
+    HN_ROWS_END};
 
-static hunch_status read_glm(hn_arch *a, hn_source *src, hunch_error *err) {
-    return hn_dense_read(a, src, &glm_family, err);
-}
+static const hn_role_other names[] = {{HN_ROLE_SHARED_GATE, NULL, "model.layers.%d.mlp.shared_experts.gate_proj.weight", NULL},
+                                      {HN_ROLE_SHARED_UP, NULL, "model.layers.%d.mlp.shared_experts.up_proj.weight", NULL},
+                                      {HN_ROLE_SHARED_DOWN, NULL, "model.layers.%d.mlp.shared_experts.down_proj.weight", NULL},
+                                      {HN_ROLES, NULL, NULL, NULL}};
 
+#define SHARED hn_next_layers, hn_attention_bias_keys, hn_moe_keys, hn_moe_of_deepseek
+#define FAMILY(type, finished, ...) {.gguf_name = "deepseek2", .hf_type = type, .names = names, .keys = {SHARED, __VA_ARGS__}, \
+                                     .heads = read_heads, .finish = finished}
 /* The first reads a GGUF of any: without a key for the function of scores it is softmax. */
-const hn_family hn_family_deepseek_v2 = {"deepseek2", "deepseek_v2", read_softmax};
-const hn_family hn_family_deepseek_v3 = {"deepseek2", "deepseek_v3", read_sigmoid};
-const hn_family hn_family_kimi_k2 = {"deepseek2", "kimi_k2", read_sigmoid};
-const hn_family hn_family_glm4_moe_lite = {"deepseek2", "glm4_moe_lite", read_glm};
+const hn_family hn_family_deepseek_v2 = FAMILY("deepseek_v2", finish, keys, by_softmax);
+const hn_family hn_family_deepseek_v3 = FAMILY("deepseek_v3", finish, hn_moe_of_v3, keys, by_sigmoid);
+const hn_family hn_family_kimi_k2 = FAMILY("kimi_k2", finish, hn_moe_of_v3, keys, by_sigmoid);
+const hn_family hn_family_glm4_moe_lite = FAMILY("glm4_moe_lite", finish_glm, hn_moe_of_v3, keys, by_sigmoid, of_glm);

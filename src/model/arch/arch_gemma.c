@@ -8,15 +8,18 @@
 
 #include "model/arch/arch.h"
 
-#define CAP "gemma3.final_logit_softcapping"
 enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000, LONG_CONTEXT = 131072, LONG_FACTOR = 8 };
 
 enum { OF_FULL, OF_LOCAL }; /* the rotations */
 
+/* A folder that omits them has these. */
+static double usual_kv_heads(const hn_arch *a, const hn_layer_desc *l) { return a->files.form == HN_SOURCE_HF ? 4 : l->heads; }
+static double usual_head(const hn_arch *a, const hn_layer_desc *l) { return a->files.form == HN_SOURCE_HF ? 256 : a->hidden / l->heads; }
+
 /* Which layers are local: layer_types (in a GGUF a list), else all but every sliding_window_pattern-th (default: sixth). */
-static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
+static hunch_status mark_local(hn_arch *a, const hn_source *src, hunch_error *err) {
     const hn_key every = {"gemma3.attention.sliding_window_pattern", "sliding_window_pattern", 1, 1024, USUAL_PATTERN};
-    const hunch_status st = hn_dense_windows(a, src, &every, window, err);
+    const hunch_status st = hn_family_windows(a, src, &every, a->layer[0].window, err);
     for (int i = 0; i < a->layers; i++) a->layer[i].rotation = a->layer[i].window > 0 ? OF_LOCAL : OF_FULL;
     return st;
 }
@@ -71,71 +74,59 @@ static hunch_status add_stretch(hn_arch *a, const hn_source *src, hunch_error *e
 
 /* The default divisor in the square of the attention scale: 256 in a folder; in a GGUF the size of a head, but hidden /
  * heads in the largest model. */
-static double usual_width(const hn_arch *a, bool gguf) {
-    const hn_layer_desc *l = &a->layer[0];
-    if (!gguf) return 256;
+static double usual_width(const hn_arch *a, const hn_layer_desc *l) {
+    if (a->files.form != HN_SOURCE_GGUF) return 256;
     return a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
 }
 
-static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
-                 scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a, gguf)};
-    const hn_key most = {CAP, "final_logit_softcapping", 0, 1e9, 0};
+/* In a folder the square of its inverse. */
+static hunch_status read_scale(const hn_key_reading *r, const hn_key_row *k HN_UNUSED, double *scale, hunch_error *err) {
+    const hn_key scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(r->a, r->l)};
     hn_key factor = {"gemma3.attention.scale", NULL, 1e-6, 1e6, 0};
-    double width = 0, scale = 0, cap = 0;
-    int rows = 0;
-    hunch_status st = hn_key_int(src, &window, &rows, err);
-    if (!st) st = hn_key_real(src, &scalar, &width, err);
-    if (!st) factor.dflt = 1 / sqrt(width);
-    if (!st) st = hn_key_real(src, &factor, &scale, err);
-    if (!st) st = hn_key_real(src, &most, &cap, err);
-    if (!st) st = mark_local(a, src, rows, err);
-    if (!st) st = add_local_rotation(a, src, err);
-    if (!st && gguf) st = add_stretch(a, src, err);
-    if (st) return st;
-    a->embed_scale = sqrtf((float)a->hidden);
-    a->logit_cap = (float)cap;
-    a->files.norms_less_one = !gguf;
-    for (int i = 0; i < a->layers; i++) {
-        a->layer[i].post_norms = true;
-        a->layer[i].ffn = HN_FFN_GEGLU;
-        a->layer[i].attention_scale = (float)scale;
-    }
-    return HUNCH_OK;
+    double width = 0;
+    const hunch_status st = hn_key_real(r->src, &scalar, &width, err);
+    factor.dflt = 1 / sqrt(width);
+    return st ? st : hn_key_real(r->src, &factor, scale, err);
 }
 
-/* Values that all published models share are not written: programs assume them, and some have no key for them. */
-static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const float scale = a->layer[0].attention_scale;
-    const double local_base = a->rotation[OF_LOCAL].scaling.theta;
-    bool usual = true;
-    for (int i = 0; i < a->layers; i++) usual = usual && (a->layer[i].rotation == OF_LOCAL) == ((i + 1) % USUAL_PATTERN != 0);
-    hunch_status st = HUNCH_OK;
-    if (!usual) st = hn_dense_put_layers(a, w, "gemma3.attention.sliding_window_pattern", hn_dense_slides, err);
-    if (!st && fabs((double)scale * sqrt(usual_width(a, true)) - 1) > 1e-6)
-        st = hn_gguf_put_f32(w, "gemma3.attention.scale", scale, err);
-    if (!st && local_base != USUAL_LOCAL_BASE) st = hn_gguf_put_f32(w, "gemma3.rope.freq_base_swa", (float)local_base, err);
-    if (!st && a->logit_cap > 0) st = hn_gguf_put_f32(w, CAP, a->logit_cap, err);
+static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    hunch_status st = mark_local(a, src, err);
+    if (!st) st = add_local_rotation(a, src, err);
+    if (!st && gguf) st = add_stretch(a, src, err);
+    a->embed_scale = sqrtf((float)a->hidden);
+    a->files.norms_less_one = !gguf;
     return st;
 }
 
-static hunch_status gemma3_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense gemma3 = {.prefix = "gemma3",
-                                    .attention_bias = true,
-                                    .qk_norm = true,
-                                    .window_key = true,
-                                    .no_rope_count = true,
-                                    .logit_cap = true,
-                                    .theta = 1e6,
-                                    .tied = true,
-                                    .usual = {8, 4, 256, 131072, 1e-6},
-                                    .usual_eps_too = true,
-                                    .activation_key = "hidden_activation",
-                                    .activation = "gelu_pytorch_tanh",
-                                    .finish = read_rest,
-                                    .put = put_own};
-    return hn_dense_read(a, src, &gemma3, err);
+/* Values that all published models share are not written: programs assume them, and some have no key for them. */
+static bool unusual_pattern(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) {
+    for (int i = 0; i < a->layers; i++)
+        if ((a->layer[i].rotation == OF_LOCAL) != ((i + 1) % USUAL_PATTERN != 0)) return true;
+    return false;
+}
+static bool unusual_scale(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    const hn_layer_desc *l = &a->layer[0];
+    return fabs(*v * sqrt(a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim) - 1) > 1e-6;
 }
 
-const hn_family hn_family_gemma3 = {"gemma3", "gemma3_text", gemma3_read};
+static const hn_key_row keys[] = {
+    {HN_MODEL(INT, context), "context_length", "max_position_embeddings", 1, 1 << 24, {NAN, 131072}, HN_NOT_NULL},
+    {HN_LAYER(INT, heads), "attention.head_count", "num_attention_heads", 1, 1024, {NAN, 8}, HN_NOT_NULL},
+    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, .follows = usual_kv_heads},
+    {HN_LAYER(INT, head_dim), "attention.key_length", "head_dim", 2, 512, .follows = usual_head, .written = hn_unusual_heads},
+    HN_EPS(1e-6, 1e-6),
+    {HN_MODEL(INT, rotation[0].dims), NULL},
+    HN_THETA(1e6),
+    {HN_LAYER(WORD, ffn), NULL, "hidden_activation", HN_FFN_GEGLU, HN_FFN_GEGLU, {HN_FFN_GEGLU, HN_FFN_GEGLU}, 0, "silu gelu_pytorch_tanh"},
+    HN_TIED(1),
+    {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, {NAN, NAN}, .written = hn_any_window},
+    HN_ALWAYS(HN_LAYER(BOOL, post_norms), 1),
+    {HN_LAYER(LIST, window), "attention.sliding_window_pattern", .how = HN_BEHIND, .each = hn_layer_slides, .written = unusual_pattern},
+    {HN_LAYER(FLOAT, attention_scale), "attention.scale", .how = HN_BEHIND, .read = read_scale, .written = unusual_scale},
+    {HN_MODEL(REAL, rotation[OF_LOCAL].scaling.theta), "rope.freq_base_swa", .usual = {USUAL_LOCAL_BASE, 0}, .how = HN_LATER | HN_UNUSUAL},
+    {HN_MODEL(FLOAT, logit_cap), "final_logit_softcapping", "final_logit_softcapping", 0, 1e9, .how = HN_IF_SET},
+    HN_ROWS_END};
+
+const hn_family hn_family_gemma3 = {.gguf_name = "gemma3", .hf_type = "gemma3_text",
+                                    .keys = {hn_norms_of_heads, hn_attention_bias_keys, keys}, .finish = read_rest};

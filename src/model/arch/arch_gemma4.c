@@ -13,7 +13,8 @@
 #define PATTERN KEY("attention.sliding_window_pattern")
 enum { USUAL_PERIOD = 6, USUAL_WINDOW = 512, UNIFIED_WINDOW = 1024, USUAL_FULL_HEAD = 512, USUAL_INPUT = 256, MOST_HEAD = 512 };
 enum { OF_FULL, OF_LOCAL }; /* the rotations */
-static const double full_theta = 1e6, local_theta = 1e4, full_part = 0.25, usual_cap = 30;
+static const double local_theta = 1e4, full_part = 0.25;
+#define FULL_THETA 1e6
 static const float least_divisor = 1e29f; /* of pairs that a GGUF does not rotate */
 
 static bool is_gguf(const hn_source *src) {
@@ -94,14 +95,10 @@ static hunch_status read_head_sizes(const hn_arch *a, const hn_source *src, bool
 /* Which layers have full attention, and the heads of each. */
 static hunch_status read_heads(hn_arch *a, const hn_source *src, bool v_is_k, hunch_error *err) {
     const bool gguf = is_gguf(src);
-    const double usual = gguf ? (double)NAN : is_unified(src) ? UNIFIED_WINDOW : USUAL_WINDOW;
-    const hn_key window = {KEY("attention.sliding_window"), "sliding_window", 1, 1 << 24, usual},
-                 period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD};
+    const hn_key period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD};
     hn_layer_desc *last = &a->layer[a->layers - 1];
     hn_kinds_of_heads h;
-    int rows = 0;
-    hunch_status st = hn_key_int(src, &window, &rows, err);
-    if (!st) st = hn_dense_windows(a, src, &period, rows, err);
+    hunch_status st = hn_family_windows(a, src, &period, a->layer[0].window, err);
     if (!st && !gguf && !hn_source_config(src, "layer_types")) last->window = 0;
     if (!st && last->window > 0)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %s: the last layer has a window, expected full attention", hn_source_path(src),
@@ -109,16 +106,14 @@ static hunch_status read_heads(hn_arch *a, const hn_source *src, bool v_is_k, hu
     if (!st) st = read_head_sizes(a, src, v_is_k, &h, err);
     for (int i = 0; !st && i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
-        const hn_key listed = {KEY("attention.head_count_kv"), NULL, 1, 1024, h.kv_heads[OF_FULL]};
         const int kind = l->window > 0 ? OF_LOCAL : OF_FULL;
         l->head_dim = h.dim[kind];
-        l->kv_heads = h.kv_heads[kind];
+        if (!gguf) l->kv_heads = h.kv_heads[kind]; /* which has a number of each layer */
         l->rotation = kind;
         l->v_is_k = v_is_k && kind == OF_FULL;
         if (gguf) l->v_is_k = kind == OF_FULL && !hn_arch_find_tensor(a, src, HN_ROLE_V, i);
-        if (gguf) st = hn_key_of_layer(src, &listed, i, &l->kv_heads, err);
-        if (!st && l->heads % l->kv_heads)
-            st = hn_fail(err, HUNCH_REFUSED, "%s: layer %d: %d heads do not share %d key heads evenly", hn_source_path(src), i, l->heads,
+        if (l->heads % l->kv_heads)
+            return hn_fail(err, HUNCH_REFUSED, "%s: layer %d: %d heads do not share %d key heads evenly", hn_source_path(src), i, l->heads,
                          l->kv_heads);
     }
     return st;
@@ -158,7 +153,7 @@ static hunch_status folder_rotation(hn_arch *a, const hn_source *src, int kind, 
     snprintf(part_at, sizeof part_at, "rope_parameters.%s.partial_rotary_factor", names[kind]);
     snprintf(factor_at, sizeof factor_at, "rope_parameters.%s.factor", names[kind]);
     const bool described = hn_source_config(src, "rope_parameters") != NULL;
-    const hn_key theta = {NULL, theta_at, 1, 1e12, kind == OF_FULL ? full_theta : local_theta},
+    const hn_key theta = {NULL, theta_at, 1, 1e12, kind == OF_FULL ? FULL_THETA : local_theta},
                  part = {NULL, part_at, 0, 1, described ? 1 : full_part}, factor = {NULL, factor_at, 1, 1, 1};
     hn_scaling s = {.factor = 1};
     double rotated = 1, by = 1;
@@ -212,7 +207,7 @@ static hunch_status check_gguf_rotations(const hn_source *src, const int dims[2]
 }
 
 static hunch_status gguf_rotations(hn_arch *a, hn_source *src, const int dims[2], hunch_error *err) {
-    const hn_key full = {KEY("rope.freq_base"), NULL, 1, 1e12, full_theta}, local = {KEY("rope.freq_base_swa"), NULL, 1, 1e12, local_theta};
+    const hn_key full = {KEY("rope.freq_base"), NULL, 1, 1e12, FULL_THETA}, local = {KEY("rope.freq_base_swa"), NULL, 1, 1e12, local_theta};
     hn_scaling s = {.factor = 1}, plain = {.factor = 1};
     hunch_status st = check_gguf_rotations(src, dims, err);
     if (!st) st = gguf_pairs(src, hn_source_take(src, "rope_freqs.weight"), dims[OF_FULL] / 2, &s.pairs, err);
@@ -236,20 +231,27 @@ static hunch_status read_rotations(hn_arch *a, hn_source *src, hunch_error *err)
 /* ---- the rest --------------------------------------------------------------------------------------------------------------- */
 
 /* The width of each token's input of a layer. */
-static hunch_status read_inputs(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const bool none = is_gguf(src) || is_unified(src) || hn_source_is_null(src, "hidden_size_per_layer_input");
-    const hn_key width = {KEY("embedding_length_per_layer_input"), "hidden_size_per_layer_input", 0, 1 << 16, none ? 0 : USUAL_INPUT},
-                 tokens = {NULL, "vocab_size_per_layer_input", 0, 1 << 24, a->vocab};
-    int n = 0, rows = 0;
-    hunch_status st = hn_key_int(src, &width, &n, err);
-    if (!st && n > 0) st = hn_key_int(src, &tokens, &rows, err);
+static hunch_status read_input(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    const bool none = is_gguf(r->src) || is_unified(r->src) || hn_source_is_null(r->src, k->folder);
+    const hn_key width = {KEY("embedding_length_per_layer_input"), k->folder, 0, 1 << 16, none ? 0 : USUAL_INPUT};
+    int n = 0;
+    const hunch_status st = hn_key_int(r->src, &width, &n, err);
+    *v = n;
+    return st;
+}
+
+static hunch_status check_inputs(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    const hn_key tokens = {NULL, "vocab_size_per_layer_input", 0, 1 << 24, a->vocab};
+    const int n = a->layer[0].token_input;
+    int rows = 0;
+    hunch_status st = n > 0 ? hn_key_int(src, &tokens, &rows, err) : HUNCH_OK;
     if (!st && n > 0 && rows != a->vocab)
         st = hn_fail(err, HUNCH_REFUSED, "%s: vocab_size_per_layer_input is %d, expected the vocabulary's %d", hn_source_path(src), rows,
                      a->vocab);
     if (!st && (double)n * a->layers > 1 << 24)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %d, expected at most %d for %d layers", hn_source_path(src),
-                     is_gguf(src) ? width.gguf : width.hf, n, (1 << 24) / a->layers, a->layers);
-    for (int i = 0; !st && i < a->layers; i++) a->layer[i].token_input = n;
+                     is_gguf(src) ? KEY("embedding_length_per_layer_input") : "hidden_size_per_layer_input", n, (1 << 24) / a->layers,
+                     a->layers);
     return st;
 }
 
@@ -262,150 +264,107 @@ static hunch_status check_direction(const hn_source *src, hunch_error *err) {
                    word ? word : "no word");
 }
 
-static hunch_status read_widths(hn_arch *a, const hn_source *src, hunch_error *err) {
-    hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && is_gguf(src) && i < a->layers; i++) {
-        const hn_key width = {KEY("feed_forward_length"), NULL, 1, 1 << 20, NAN};
-        st = hn_key_of_layer(src, &width, i, &a->layer[i].ffn_width, err);
-    }
-    return st;
-}
-
-static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool gguf = is_gguf(src);
-    const hn_key most = {KEY("final_logit_softcapping"), "final_logit_softcapping", 0, 1e9, gguf ? usual_cap : 0};
     bool v_is_k = false, found;
-    double cap = 0;
     hunch_status st = check_direction(src, err);
-    if (!st) st = hn_key_real(src, &most, &cap, err);
     if (!st && !gguf) st = hn_source_bool(src, "attention_k_eq_v", &v_is_k, &found, err);
     if (!st) st = read_heads(a, src, v_is_k, err);
-    if (!st) st = read_widths(a, src, err);
     if (!st) st = share_keys(a, src, err);
-    if (!st) st = read_inputs(a, src, err);
+    if (!st) st = check_inputs(a, src, err);
     a->embed_scale = sqrtf((float)a->hidden);
-    a->logit_cap = (float)cap;
-    for (int i = 0; !st && i < a->layers; i++) {
-        hn_layer_desc *l = &a->layer[i];
-        l->post_norms = l->v_norm = true;
-        l->scaled = !gguf || hn_arch_find_tensor(a, src, HN_ROLE_LAYER_SCALE, i);
-        l->attention_scale = 1;
-        if (l->ffn == HN_FFN_SWIGLU) l->ffn = HN_FFN_GEGLU;
-    }
-    return st;
-}
-
-/* ---- writing ---------------------------------------------------------------------------------------------------------------- */
-
-static int kv_heads_of(const hn_layer_desc *l) {
-    return l->kv_heads;
-}
-
-static int width_of(const hn_layer_desc *l) {
-    return l->ffn_width;
-}
-
-/* A number of each layer: one if all are equal, else a list. */
-static hunch_status put_of_layers(const hn_arch *a, hn_gguf_writer *w, const char *key, int (*of)(const hn_layer_desc *),
-                                  hunch_error *err) {
-    const size_t n = (size_t)a->layers;
-    bool equal = true;
-    int32_t *list = hn_alloc(n * sizeof *list);
-    if (!list) return hn_fail_memory(err, "a list of layers", n * sizeof *list);
-    for (size_t i = 0; i < n; i++) {
-        list[i] = of(&a->layer[i]);
-        equal = equal && list[i] == list[0];
-    }
-    hunch_status st = equal ? hn_gguf_put_u32(w, key, (uint32_t)list[0], err) : hn_gguf_put_i32s(w, key, list, n, err);
-    hn_free(list);
-    return st;
-}
-
-static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    int shared = 0;
-    for (int i = 0; i < a->layers; i++) shared += a->layer[i].kv_back > 0;
-    const struct {
-        const char *key;
-        int value;
-    } numbers[] = {{KEY("attention.key_length"), a->rotation[OF_FULL].dims},
-                   {KEY("attention.value_length"), a->rotation[OF_FULL].dims},
-                   {KEY("attention.key_length_swa"), a->rotation[OF_LOCAL].dims},
-                   {KEY("attention.value_length_swa"), a->rotation[OF_LOCAL].dims},
-                   {KEY("rope.dimension_count_swa"), a->rotation[OF_LOCAL].dims},
-                   {KEY("attention.shared_kv_layers"), shared},
-                   {KEY("embedding_length_per_layer_input"), a->layer[0].token_input}};
-    hunch_status st = hn_dense_put_layers(a, w, PATTERN, hn_dense_slides, err);
-    bool slides = false;
-    for (int i = 0; i < a->layers; i++) slides |= hn_dense_slides(&a->layer[i]);
-    if (!st && !slides) st = hn_gguf_put_u32(w, KEY("attention.sliding_window"), USUAL_WINDOW, err); /* programs need it */
-    for (size_t i = 0; !st && i < sizeof numbers / sizeof *numbers; i++)
-        st = hn_gguf_put_u32(w, numbers[i].key, (uint32_t)numbers[i].value, err);
-    if (!st) st = put_of_layers(a, w, KEY("attention.head_count_kv"), kv_heads_of, err);
-    if (!st) st = put_of_layers(a, w, KEY("feed_forward_length"), width_of, err);
-    if (!st) st = hn_gguf_put_f32(w, KEY("rope.freq_base_swa"), (float)a->rotation[OF_LOCAL].scaling.theta, err);
-    return st ? st : hn_gguf_put_f32(w, KEY("final_logit_softcapping"), a->logit_cap, err);
-}
-
-/* Whether every layer has experts. */
-static hunch_status find_experts(const hn_source *src, bool *experts, hunch_error *err) {
-    const hn_key count = {KEY("expert_count"), NULL, 0, HN_MAX_EXPERTS, 0};
-    int n = 0;
-    bool found;
-    *experts = false;
-    if (!is_gguf(src)) return hn_source_bool(src, "enable_moe_block", experts, &found, err);
-    const hunch_status st = hn_key_int(src, &count, &n, err);
-    *experts = n > 0;
-    return st;
-}
-
-static const hn_moe moe = {.count = "num_experts",
-                           .used = "top_k_experts",
-                           .width = "moe_intermediate_size",
-                           .always_normalised = true,
-                           .beside = true,
-                           .fused = true};
-static const hn_role_other names_with_experts[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.router.proj.weight"},
-                                                   {HN_ROLE_EXPERT_GATE_UP, NULL, "model.layers.%d.experts.gate_up_proj"},
-                                                   {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.experts.down_proj"},
-                                                   {HN_ROLES, NULL, NULL}};
-
-static const hn_dense without_experts = {.prefix = "gemma4",
-                                         .usual = {8, 4, 256, 131072, 1e-6},
-                                         .theta = 1e6,
-                                         .tied = true,
-                                         .qk_norm = true,
-                                         .window_key = true,
-                                         .logit_cap = true,
-                                         .by_layer = true,
-                                         .sees_images = true,
-                                         .activation_key = "hidden_activation",
-                                         .activation = "gelu_pytorch_tanh",
-                                         .finish = read_rest,
-                                         .put = put_own};
-static const hn_dense with_experts = {.prefix = "gemma4",
-                                      .usual = {8, 4, 256, 131072, 1e-6},
-                                      .theta = 1e6,
-                                      .tied = true,
-                                      .qk_norm = true,
-                                      .window_key = true,
-                                      .logit_cap = true,
-                                      .by_layer = true,
-                                      .sees_images = true,
-                                      .activation_key = "hidden_activation",
-                                      .activation = "gelu_pytorch_tanh",
-                                      .moe = &moe,
-                                      .stacked_names = names_with_experts,
-                                      .finish = read_rest,
-                                      .put = put_own};
-
-static hunch_status gemma4_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    bool experts;
-    hunch_status st = find_experts(src, &experts, err);
-    if (!st) st = hn_dense_read(a, src, experts ? &with_experts : &without_experts, err);
+    for (int i = 0; !st && i < a->layers; i++) a->layer[i].scaled = !gguf || hn_arch_find_tensor(a, src, HN_ROLE_LAYER_SCALE, i);
     return st ? st : read_rotations(a, src, err);
 }
 
-const hn_family hn_family_gemma4 = {"gemma4", "gemma4", gemma4_read};
-const hn_family hn_family_gemma4_text = {"gemma4", "gemma4_text", gemma4_read};
-const hn_family hn_family_gemma4_unified = {"gemma4", "gemma4_unified", gemma4_read};
-const hn_family hn_family_gemma4_unified_text = {"gemma4", "gemma4_unified_text", gemma4_read};
+/* ---- rows ------------------------------------------------------------------------------------------------------------------- */
+
+static double usual_kv_heads(const hn_arch *a, const hn_layer_desc *l) { return a->files.form == HN_SOURCE_HF ? 4 : l->heads; }
+static double usual_head(const hn_arch *a, const hn_layer_desc *l) { return a->files.form == HN_SOURCE_HF ? 256 : a->hidden / l->heads; }
+
+static hunch_status read_window(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    const double usual = is_gguf(r->src) ? (double)NAN : is_unified(r->src) ? UNIFIED_WINDOW : USUAL_WINDOW;
+    const hn_key window = {KEY("attention.sliding_window"), k->folder, 1, 1 << 24, usual};
+    int n = 0;
+    const hunch_status st = hn_key_int(r->src, &window, &n, err);
+    *v = n;
+    return st;
+}
+
+static bool full_dims(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    *v = a->rotation[OF_FULL].dims;
+    return true;
+}
+static bool local_dims(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    *v = a->rotation[OF_LOCAL].dims;
+    return true;
+}
+static bool n_shared(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    for (int i = 0; i < a->layers; i++) *v += a->layer[i].kv_back > 0;
+    return true;
+}
+/* Other programs need the key even if no layer has one. */
+static bool no_windows(const hn_arch *a, const hn_key_row *k, double *v) {
+    const bool any = hn_any_window(a, k, v);
+    *v = USUAL_WINDOW;
+    return !any;
+}
+
+#define WRITTEN(type, name, value) {HN_BESIDE(type), name, .how = HN_LATER, .written = value}
+static const hn_key_row keys[] = {
+    {HN_MODEL(INT, context), "context_length", "max_position_embeddings", 1, 1 << 24, {NAN, 131072}, HN_NOT_NULL},
+    {HN_LAYER(INT, heads), "attention.head_count", "num_attention_heads", 1, 1024, {NAN, 8}, HN_NOT_NULL},
+    {HN_LAYER(INT, head_dim), "attention.key_length", "head_dim", 2, MOST_HEAD, .how = HN_NEVER_WRITTEN, .follows = usual_head},
+    {HN_MODEL(INT, files.value_dim), "attention.value_length", NULL, 2, MOST_HEAD, .how = HN_NEVER_WRITTEN,
+     .follows = hn_usual_value_dim},
+    {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", .read = read_window, .written = hn_any_window},
+    HN_EPS(NAN, 1e-6), HN_THETA(FULL_THETA), HN_TIED(1),
+    {HN_LAYER(WORD, ffn), NULL, "hidden_activation", HN_FFN_GEGLU, HN_FFN_GEGLU, {HN_FFN_GEGLU, HN_FFN_GEGLU}, 0, "silu gelu_pytorch_tanh"},
+    HN_ALWAYS(HN_LAYER(BOOL, post_norms), 1), HN_ALWAYS(HN_LAYER(BOOL, v_norm), 1), HN_ALWAYS(HN_LAYER(FLOAT, attention_scale), 1),
+    {HN_BESIDE(CLAIM), NULL, "use_bidirectional_attention"},
+
+    {HN_LAYER(LIST, window), "attention.sliding_window_pattern", .how = HN_BEHIND, .each = hn_layer_slides},
+    WRITTEN(INT, "attention.sliding_window", no_windows),
+    WRITTEN(INT, "attention.key_length", full_dims), WRITTEN(INT, "attention.value_length", full_dims),
+    WRITTEN(INT, "attention.key_length_swa", local_dims), WRITTEN(INT, "attention.value_length_swa", local_dims),
+    WRITTEN(INT, "rope.dimension_count_swa", local_dims), WRITTEN(INT, "attention.shared_kv_layers", n_shared),
+    {HN_LAYER(INT, token_input), "embedding_length_per_layer_input", "hidden_size_per_layer_input", .read = read_input},
+    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, .how = HN_EACH | HN_BEHIND,
+     .follows = usual_kv_heads},
+    {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, {NAN, NAN}, HN_EACH | HN_BEHIND | HN_NOT_NULL},
+    {HN_MODEL(REAL, rotation[OF_LOCAL].scaling.theta), "rope.freq_base_swa", .how = HN_LATER},
+    {HN_MODEL(FLOAT, logit_cap), "final_logit_softcapping", "final_logit_softcapping", 0, 1e9, {30, 0}},
+    HN_ROWS_END};
+static const hn_key_row sparse[] = {
+    {HN_LAYER(INT, experts.used), "expert_used_count", "top_k_experts", 1, HN_MAX_USED, {NAN, NAN}}, HN_ROWS_END};
+
+static hunch_status heads_beside(hn_arch *a, hn_layer_desc *l, const hn_source *src, hunch_error *err) {
+    l->ffn = HN_FFN_BESIDE;
+    return hn_family_heads(a, l, src, err);
+}
+
+static const hn_role_other names_with_experts[] = {{HN_ROLE_ROUTER, NULL, NULL, "model.layers.%d.router.proj.weight"},
+                                                   {HN_ROLE_EXPERT_GATE_UP, NULL, NULL, "model.layers.%d.experts.gate_up_proj"},
+                                                   {HN_ROLE_EXPERT_DOWN, NULL, NULL, "model.layers.%d.experts.down_proj"},
+                                                   {HN_ROLES, NULL, NULL, NULL}};
+static const hn_family with_experts = {.gguf_name = "gemma4", .hf_type = "gemma4", .names = names_with_experts, .own_rotations = true,
+                                       .keys = {hn_norms_of_heads, hn_moe_keys, hn_moe_normalised, sparse, keys},
+                                       .heads = heads_beside, .finish = read_rest};
+
+/* Whether every layer has experts. */
+static hunch_status which(const hn_family **f, const hn_source *src, hunch_error *err) {
+    const hn_key count = {KEY("expert_count"), NULL, 0, HN_MAX_EXPERTS, 0};
+    int n = 0;
+    bool experts = false, found;
+    const hunch_status st =
+        is_gguf(src) ? hn_key_int(src, &count, &n, err) : hn_source_bool(src, "enable_moe_block", &experts, &found, err);
+    if (experts || n > 0) *f = &with_experts;
+    return st;
+}
+
+#define FAMILY(type) {.gguf_name = "gemma4", .hf_type = type, .own_rotations = true, .keys = {hn_norms_of_heads, keys}, .which = which, \
+                      .finish = read_rest}
+const hn_family hn_family_gemma4 = FAMILY("gemma4");
+const hn_family hn_family_gemma4_text = FAMILY("gemma4_text");
+const hn_family hn_family_gemma4_unified = FAMILY("gemma4_unified");
+const hn_family hn_family_gemma4_unified_text = FAMILY("gemma4_unified_text");

@@ -3,15 +3,10 @@
  * biases and limits; every second layer has a window, the first one among them. In a folder experts are stacked, gate and up
  * rows alternate, and MXFP4's parts are tensors of their own (tensor_view.c); dequantised folders store matrices by columns. */
 #include <math.h>
-#include <string.h>
 
 #include "model/arch/arch.h"
 
 enum { USUAL_WINDOW = 128, USUAL_PERIOD = 2 };
-static const double usual_limit = 7, usual_alpha = 1.702;
-#define LIMIT "gpt-oss.hunch.swiglu_limit" /* other programs know the usual ones alone */
-#define ALPHA "gpt-oss.hunch.swiglu_alpha"
-#define WINDOW "gpt-oss.attention.sliding_window"
 #define PATTERN "gpt-oss.attention.sliding_window_pattern"
 
 /* ---- a folder's tensors ------------------------------------------------------------------------------------------------ */
@@ -47,92 +42,67 @@ static hunch_status view_experts(const hn_arch *a, hn_source *src, int layer, hu
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------------- */
 
-/* Keys of a folder that say again, or otherwise, what the family is. */
+/* A folder's key that says again how many experts rows use. */
 static hunch_status check_folder(const hn_arch *a, const hn_source *src, hunch_error *err) {
     const hn_key again = {NULL, "experts_per_token", 1, HN_MAX_USED, a->layer[0].experts.used};
-    const char *method = "mxfp4";
     int used = 0;
-    bool found;
     hunch_status st = hn_key_int(src, &again, &used, err);
     if (!st && used != a->layer[0].experts.used)
         st = hn_fail(err, HUNCH_REFUSED, "%s: experts_per_token is %d, expected the value of num_experts_per_tok, %d",
                      hn_source_path(src), used, a->layer[0].experts.used);
-    if (!st) st = hn_source_str(src, "quantization_config.quant_method", &method, NULL, &found, err);
-    if (!st && strcmp(method, "mxfp4"))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: quantization_config.quant_method is \"%.40s\", expected mxfp4", hn_source_path(src), method);
-    if (!st && hn_source_is_null(src, "sliding_window"))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: config.json: sliding_window is null, expected a number of tokens", hn_source_path(src));
     return st;
 }
 
-/* attention_bias is true unless a folder says otherwise. */
-static hunch_status read_biases(hn_arch *a, const hn_source *src, hunch_error *err) {
-    bool on = true, found;
-    hunch_status st = hn_source_bool(src, "attention_bias", &on, &found, err);
-    for (int i = 0; i < a->layers; i++) a->layer[i].qkv_bias = a->layer[i].o_bias = on;
-    return st;
-}
-
-static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    const hn_key window = {WINDOW, "sliding_window", 1, 1 << 24, gguf ? (double)NAN : USUAL_WINDOW},
-                 period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD}, limit = {LIMIT, "swiglu_limit", 1e-3, 1e6, usual_limit},
-                 alpha = {ALPHA, "swiglu_alpha", 1e-3, 1e3, usual_alpha};
-    double most = 0, slope = 0;
-    int rows = 0;
-    hunch_status st = hn_key_int(src, &window, &rows, err);
-    if (!st) st = hn_dense_windows(a, src, &period, rows, err);
-    if (!st) st = hn_key_real(src, &limit, &most, err);
-    if (!st) st = hn_key_real(src, &alpha, &slope, err);
+    const hn_key period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD};
+    hunch_status st = hn_family_windows(a, src, &period, a->layer[0].window, err);
     if (!st && !gguf) st = check_folder(a, src, err);
-    if (!st && !gguf) st = read_biases(a, src, err);
     if (!st && a->layer[0].experts.sigmoid)
         st = hn_fail(err, HUNCH_REFUSED, "%s: gpt-oss.expert_gating_func is that of sigmoids, expected softmax", hn_source_path(src));
-    for (int i = 0; !st && i < a->layers; i++) {
-        hn_layer_desc *l = &a->layer[i];
-        l->sinks = l->experts.biases = true;
-        l->experts.limit = (float)most;
-        l->experts.alpha = (float)slope;
-        if (!gguf) l->experts.stacked = true;
+    for (int i = 0; !st && !gguf && i < a->layers; i++) {
+        a->layer[i].experts.stacked = true;
+        st = view_experts(a, src, i, err);
     }
     return st;
 }
 
-static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const hn_expert_desc *e = &a->layer[0].experts;
-    bool usual = true, any = false;
-    for (int i = 0; i < a->layers; i++) {
-        usual = usual && hn_dense_slides(&a->layer[i]) == ((i + 1) % USUAL_PERIOD != 0);
-        any = any || hn_dense_slides(&a->layer[i]);
-    }
-    hunch_status st = usual ? HUNCH_OK : hn_dense_put_layers(a, w, PATTERN, hn_dense_slides, err);
-    if (!st && !any) st = hn_gguf_put_u32(w, WINDOW, USUAL_WINDOW, err); /* which a file has even if no layer does */
-    if (!st && e->limit != (float)usual_limit) st = hn_gguf_put_f32(w, LIMIT, e->limit, err);
-    if (!st && e->alpha != (float)usual_alpha) st = hn_gguf_put_f32(w, ALPHA, e->alpha, err);
-    return st;
+static bool unusual_windows(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) {
+    for (int i = 0; i < a->layers; i++)
+        if (hn_layer_slides(&a->layer[i]) != ((i + 1) % USUAL_PERIOD != 0)) return true;
+    return false;
 }
 
-static hunch_status gpt_oss_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_moe moe = {.count = "num_local_experts", .width = "intermediate_size", .always_normalised = true};
-    static const hn_role_other names[] = {{HN_ROLE_FFN_NORM, "blk.%d.post_attention_norm.weight", NULL}, {HN_ROLES, NULL, NULL}};
-    static const char *const folder_names[HN_ROLES] = {[HN_ROLE_SINKS] = "model.layers.%d.self_attn.sinks",
-                                                       [HN_ROLE_ROUTER] = "model.layers.%d.mlp.router.weight"};
-    static const hn_dense gpt_oss = {.prefix = "gpt-oss",
-                                     .attention_bias = true,
-                                     .window_key = true,
-                                     .yarn_exact = true,
-                                     .usual_scaling = "yarn",
-                                     .theta = 150000,
-                                     .usual.eps = 1e-5,
-                                     .names = names,
-                                     .moe = &moe,
-                                     .finish = read_rest,
-                                     .put = put_own};
-    const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
-    if (folder) a->files.layer_names = folder_names;
-    hunch_status st = hn_dense_read(a, src, &gpt_oss, err);
-    for (int i = 0; !st && folder && i < a->layers; i++) st = view_experts(a, src, i, err);
-    return st;
+/* A file has the key even if no layer does. */
+static bool no_windows(const hn_arch *a, const hn_key_row *k, double *v) {
+    const bool any = hn_any_window(a, k, v);
+    *v = USUAL_WINDOW;
+    return !any;
 }
 
-const hn_family hn_family_gpt_oss = {"gpt-oss", "gpt_oss", gpt_oss_read};
+static const hn_key_row keys[] = {
+    HN_EPS(NAN, 1e-5),
+    HN_THETA(150000),
+    {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, {NAN, USUAL_WINDOW}, HN_NOT_NULL,
+     .written = hn_any_window},
+    {HN_LAYER(BOOL, qkv_bias), "?blk.0.attn_q.bias ?blk.0.attn_qkv.bias", "attention_bias", 0, 1, {0, 1}},
+    {HN_LAYER(BOOL, o_bias), "?blk.0.attn_output.bias", "attention_bias", 0, 1, {0, 1}},
+    HN_ALWAYS(HN_LAYER(BOOL, sinks), 1), HN_ALWAYS(HN_LAYER(BOOL, experts.biases), 1), HN_ALWAYS(HN_MODEL(BOOL, files.yarn_exact), 1),
+    HN_ALWAYS(HN_MODEL(INT, files.usual_scaling), HN_SCALING_YARN),
+    {HN_LAYER(INT, experts.count), "expert_count", "num_local_experts num_experts n_routed_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
+    {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "intermediate_size", 1, 1 << 20, {NAN, NAN}},
+    {HN_BESIDE(WORD), NULL, "quantization_config.quant_method", .words = "mxfp4"},
+    {HN_LAYER(LIST, window), "attention.sliding_window_pattern", .how = HN_BEHIND, .each = hn_layer_slides, .written = unusual_windows},
+    {HN_BESIDE(INT), "attention.sliding_window", .how = HN_LATER, .written = no_windows},
+    /* other programs know the usual ones alone */
+    {HN_LAYER(FLOAT, experts.limit), "hunch.swiglu_limit", "swiglu_limit", 1e-3, 1e6, {7, 7}, HN_UNUSUAL},
+    {HN_LAYER(FLOAT, experts.alpha), "hunch.swiglu_alpha", "swiglu_alpha", 1e-3, 1e3, {1.702, 1.702}, HN_UNUSUAL},
+    HN_ROWS_END};
+
+static const hn_role_other names[] = {{HN_ROLE_FFN_NORM, "blk.%d.post_attention_norm.weight", NULL, NULL},
+                                      {HN_ROLE_SINKS, NULL, "model.layers.%d.self_attn.sinks", NULL},
+                                      {HN_ROLE_ROUTER, NULL, NULL, "model.layers.%d.mlp.router.weight"},
+                                      {HN_ROLES, NULL, NULL, NULL}};
+
+const hn_family hn_family_gpt_oss = {
+    .gguf_name = "gpt-oss", .hf_type = "gpt_oss", .names = names, .keys = {hn_moe_keys, hn_moe_normalised, keys}, .finish = read_rest};

@@ -1,22 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_llama.c - Llama 2/3 and its equals (SmolLM2, the tiny story models): the plain dense block, with biases if the
- * file has them. Mistral: the same, with a sliding window if its folder specifies one; Mixtral: Mistral with experts.
- * All use the GGUF architecture llama. */
+ * file has them. Mistral: the same, with a sliding window if its folder specifies one; Mixtral: Mistral with experts in every feed-forward
+ * half, weighted by the softmax over the chosen ones. All use the GGUF architecture llama. */
+#include <math.h>
+
 #include "model/arch/arch.h"
 
-static hunch_status llama_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense llama = {.prefix = "llama", .interleaved = true, .attention_bias = true, .mlp_bias = true};
+static double ffn_of(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->ffn_width; }
+
+static const hn_key_row window_keys[] = {
+    {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, .how = HN_GGUF_WRITTEN, .written = hn_any_window},
+    HN_ROWS_END};
+static const hn_key_row mixtral_keys[] = {
+    HN_THETA(1e6),
+    {HN_LAYER(INT, experts.count), "expert_count", "num_local_experts num_experts n_routed_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
+    {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "intermediate_size", 1, 1 << 20, .how = HN_NEVER_WRITTEN,
+     .follows = ffn_of},
+    HN_ROWS_END};
+
+static const hn_role_other mixtral_names[] = {
+    {HN_ROLE_ROUTER, NULL, "model.layers.%d.block_sparse_moe.gate.weight", NULL},
+    {HN_ROLE_EXPERT_GATE, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w1.weight", NULL},
+    {HN_ROLE_EXPERT_UP, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w3.weight", NULL},
+    {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w2.weight", NULL},
+    {HN_ROLES, NULL, NULL, NULL}};
+/* Ollama's converter calls w2 up and w3 down. */
+static const hn_role_other exchanged[] = {{HN_ROLE_EXPERT_UP, "blk.%d.ffn_down_exps.weight", NULL, NULL},
+                                          {HN_ROLE_EXPERT_DOWN, "blk.%d.ffn_up_exps.weight", NULL, NULL},
+                                          {HN_ROLES, NULL, NULL, NULL}};
+static const hn_family mixtral_of_ollama = {.gguf_name = "llama", .hf_type = "mixtral", .pairs = true, .names = exchanged,
+                                            .keys = {window_keys, hn_moe_keys, hn_moe_normalised, mixtral_keys},
+                                            .finish = hn_family_short_windows};
+
+/* Shapes show what is called up: up has the model's width in, down has it out. */
+static hunch_status which_mixtral(const hn_family **f, const hn_source *src, hunch_error *err HN_UNUSED) {
+    const hn_tensor *gate = hn_source_find(src, "blk.0.ffn_gate_exps.weight"), *up = hn_source_find(src, "blk.0.ffn_up_exps.weight"),
+                    *down = hn_source_find(src, "blk.0.ffn_down_exps.weight");
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF && gate && up && down && gate->n_dims == 3 && up->n_dims == 3 && down->n_dims == 3 &&
+        gate->dims[0] != gate->dims[1] && up->dims[0] == gate->dims[1] && up->dims[1] == gate->dims[0] && down->dims[0] == gate->dims[0] &&
+        down->dims[1] == gate->dims[1])
+        *f = &mixtral_of_ollama;
+    return HUNCH_OK;
+}
+
+static hunch_status which_llama(const hn_family **f, const hn_source *src, hunch_error *err) {
     const hn_key experts = {"llama.expert_count", NULL, 0, HN_MAX_EXPERTS, 0};
     int n = 0;
-    hunch_status st = hn_key_int(src, &experts, &n, err);
-    if (st) return st;
-    return n > 0 ? hn_mixtral_read(a, src, err) : hn_dense_read(a, src, &llama, err);
+    const hunch_status st = hn_key_int(src, &experts, &n, err);
+    if (st || n == 0) return st;
+    *f = &hn_family_mixtral;
+    return which_mixtral(f, src, err);
 }
 
-static hunch_status mistral_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense mistral = {.prefix = "llama", .interleaved = true, .windowed = true};
-    return hn_dense_read(a, src, &mistral, err);
-}
-
-const hn_family hn_family_llama = {"llama", "llama", llama_read};
-const hn_family hn_family_mistral = {"llama", "mistral", mistral_read};
+const hn_family hn_family_llama = {
+    .gguf_name = "llama", .hf_type = "llama", .pairs = true, .keys = {hn_attention_bias_keys, hn_mlp_bias_keys}, .which = which_llama};
+const hn_family hn_family_mistral = {
+    .gguf_name = "llama", .hf_type = "mistral", .pairs = true, .keys = {window_keys}, .finish = hn_family_short_windows};
+const hn_family hn_family_mixtral = {.gguf_name = "llama", .hf_type = "mixtral", .pairs = true, .names = mixtral_names,
+                                     .keys = {window_keys, hn_moe_keys, hn_moe_normalised, mixtral_keys}, .which = which_mixtral,
+                                     .finish = hn_family_short_windows};

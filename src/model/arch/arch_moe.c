@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_moe.c - reads the keys about experts: which layers have them, how many, how rows choose. Shared by all families;
- * their differences are in hn_moe. */
+/* arch_moe.c - the keys about experts: how many there are, how rows choose, and which layers have them. Shared by all families, whose own
+ * rows say what differs. */
 #include <math.h>
 #include <string.h>
 
@@ -13,102 +13,92 @@ static bool is_gguf(const hn_arch *a) {
     return a->files.form == HN_SOURCE_GGUF;
 }
 
-static hunch_status key_int(const hn_arch *a, const hn_source *src, const char *suffix, const char *hf, double min, double max,
-                            double dflt, int *out, hunch_error *err) {
-    hn_dense_key_buf key;
-    if (!is_gguf(a) && !hf) { /* this family's folders have no such key */
-        *out = (int)dflt;
-        return HUNCH_OK;
-    }
-    return hn_key_int(src, hn_dense_key_of(&key, a->dense, suffix, hf, min, max, dflt), out, err);
+/* ---- rows ---------------------------------------------------------------------------------------------------------------- */
+
+static double all_layers(const hn_arch *a) { return a->layers - a->files.next_layers; }
+static double groups_of(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->experts.groups; }
+
+static const hn_expert_desc *experts_of(const hn_arch *a) {
+    int i = 0;
+    while (i < a->layers - 1 && !hn_layer_has_experts(&a->layer[i])) i++;
+    return &a->layer[i].experts;
 }
 
-/* ---- how many, how wide ---------------------------------------------------------------------------------------------- */
-
-/* The number of experts has a name for each family in a folder, and transformers writes that of another version's: whichever is there. */
-static hunch_status read_count(const hn_arch *a, const hn_source *src, int *count, hunch_error *err) {
-    static const char *const names[] = {"num_experts", "num_local_experts", "n_routed_experts"};
-    const char *name = a->dense->moe->count;
-    for (size_t i = 0; !is_gguf(a) && !hn_source_config(src, name) && i < sizeof names / sizeof *names; i++)
-        if (hn_source_config(src, names[i])) name = names[i];
-    return key_int(a, src, "expert_count", name, 1, HN_MAX_EXPERTS, NAN, count, err);
+/* How rows choose is written unless it is the default of other programs. */
+static bool is_sigmoid(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    *v = GATING_SIGMOID;
+    return experts_of(a)->sigmoid;
+}
+bool hn_unusual_choice(const hn_arch *a, const hn_key_row *k, double *v) {
+    return experts_of(a)->sigmoid || (float)*v != (float)k->usual[HN_SOURCE_GGUF];
+}
+static bool has_groups(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) {
+    return experts_of(a)->groups > 1;
 }
 
-static hunch_status read_width(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    const double usual = moe->width_is_ffn ? (double)a->layer[0].ffn_width : (double)NAN;
-    return key_int(a, src, "expert_feed_forward_length", moe->width, 1, MOST_WIDTH, usual, &e->width, err);
+const hn_key_row hn_moe_keys[] = {
+    /* transformers writes the name of another family or version */
+    {HN_LAYER(INT, experts.count), "expert_count", "num_experts num_local_experts n_routed_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
+    {HN_LAYER(INT, experts.used), "expert_used_count", "num_experts_per_tok", 1, HN_MAX_USED, {NAN, NAN}},
+    {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, MOST_WIDTH, {NAN, NAN}},
+    HN_ALWAYS(HN_MODEL(INT, files.shared_experts), 0),
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", .how = HN_NEVER_WRITTEN, .up_to = all_layers},
+    HN_ALWAYS(HN_LAYER(INT, experts.shared_width), 0),
+    {HN_MODEL(INT, files.gating), "expert_gating_func", NULL, 0, GATING_SIGMOID, .written = is_sigmoid},
+    HN_NORMALISED(0, 0),
+    {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", NULL, 0, 1e6, {1, 1}, .written = hn_unusual_choice},
+    {HN_LAYER(INT, experts.groups), "expert_group_count", NULL, 0, HN_MAX_EXPERTS, {1, 1}, .written = has_groups},
+    {HN_LAYER(INT, experts.groups_used), "expert_group_used_count", NULL, 0, HN_MAX_EXPERTS, .follows = groups_of, .written = has_groups},
+    HN_ROWS_END};
+
+static bool n_shared(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    *v = experts_of(a)->shared_width / experts_of(a)->width;
+    return true;
+}
+static bool first_with(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    for (*v = 0; (int)*v < a->layers && !hn_layer_has_experts(&a->layer[(int)*v]); ++*v) {}
+    return true;
 }
 
-/* Experts that all rows share: a folder gives their number, in widths of an expert, or their width. */
-static hunch_status read_shared(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    int count = 0;
-    if (!moe->shared_count && !moe->shared_width) return HUNCH_OK;
-    hunch_status st = moe->shared_count
-                          ? key_int(a, src, "expert_shared_count", moe->shared_count, 0, HN_MAX_EXPERTS, is_gguf(a) ? 0 : 1, &count, err)
-                          : key_int(a, src, "expert_shared_feed_forward_length", moe->shared_width, 0, MOST_WIDTH, 0,
-                                    &e->shared_width, err);
-    if (!st && moe->shared_count && (double)count * e->width > MOST_WIDTH)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %d shared experts of width %d, expected a width of %d at most together",
-                     hn_source_path(src), count, e->width, MOST_WIDTH);
-    if (!st && moe->shared_count) e->shared_width = count * e->width;
-    e->shared_gate = moe->shared_gate && e->shared_width > 0;
-    return st;
-}
+const hn_key_row hn_moe_of_deepseek[] = {
+    {HN_LAYER(INT, experts.count), "expert_count", "n_routed_experts num_experts num_local_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
+    {HN_MODEL(INT, files.shared_experts), "expert_shared_count", "n_shared_experts", 0, HN_MAX_EXPERTS, {0, 1}, .written = n_shared},
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", "first_k_dense_replace", 0, 0, {0, 1}, .up_to = all_layers,
+     .written = first_with},
+    {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "routed_scaling_factor", 0, 1e6, {1, 1}, .written = hn_unusual_choice},
+    {HN_LAYER(INT, experts.groups), "expert_group_count", "n_group", 0, HN_MAX_EXPERTS, {1, 1}, .written = has_groups},
+    {HN_LAYER(INT, experts.groups_used), "expert_group_used_count", "topk_group", 0, HN_MAX_EXPERTS, .follows = groups_of,
+     .written = has_groups},
+    HN_ROWS_END};
 
-/* ---- how rows choose ------------------------------------------------------------------------------------------------- */
+const hn_key_row hn_moe_of_v3[] = {
+    HN_ALWAYS(HN_LAYER(BOOL, experts.sigmoid), 1), HN_ALWAYS(HN_LAYER(BOOL, experts.bias), 1),
+    HN_NORMALISED(0, 1),
+    HN_ROWS_END};
 
-static hunch_status read_scores(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    hn_dense_key_buf key;
-    const hn_key how = *hn_dense_key_of(&key, a->dense, "expert_gating_func", NULL, 0, GATING_SIGMOID, 0);
-    int function = 0;
-    e->sigmoid = moe->sigmoid;
-    e->bias = moe->bias;
-    if (!is_gguf(a)) return HUNCH_OK;
-    hunch_status st = hn_key_int(src, &how, &function, err);
-    if (function != 0) e->sigmoid = function == GATING_SIGMOID;
-    return st;
-}
+const hn_key_row hn_moe_of_qwen[] = {
+    {HN_MODEL(INT, files.sparse_step), NULL, "decoder_sparse_step", 1, 1024, {0, 1}},
+    {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", "shared_expert_intermediate_size", 0, MOST_WIDTH},
+    HN_ALWAYS(HN_LAYER(BOOL, experts.shared_gate), 1), HN_ROWS_END};
 
-/* Ollama's name of expert_weights_norm. */
-static hunch_status read_norm_by_other_name(const hn_arch *a, const hn_source *src, hn_expert_desc *e,
-                                            hunch_error *err) {
-    bool norm = e->normalised, found;
-    char key[96];
-    hn_dense_key(a->dense, "norm_top_k_prob", key);
-    const hunch_status st = hn_source_bool(src, key, &norm, &found, err);
-    if (!st && !norm && a->dense->moe->always_normalised)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is false, expected true of %s", hn_source_path(src), key,
-                       a->dense->prefix);
-    e->normalised = norm;
-    return st;
-}
+const hn_key_row hn_moe_normalised[] = { /* always */
+    {HN_LAYER(BOOL, experts.normalised), "norm_top_k_prob", NULL, 1, 1, {1, 1}, HN_NEVER_WRITTEN}, HN_ROWS_END};
 
-static hunch_status read_shares(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    hn_dense_key_buf key;
-    double scale = 1;
-    bool found;
-    hunch_status st = HUNCH_OK;
-    e->normalised = moe->always_normalised || moe->normalised[a->files.form];
-    hn_dense_key(a->dense, "expert_weights_norm", key.name);
-    if (!moe->always_normalised)
-        st = hn_source_bool(src, is_gguf(a) ? key.name : "norm_topk_prob", &e->normalised, &found, err);
-    if (!st && is_gguf(a)) st = read_norm_by_other_name(a, src, e, err);
-    if (!st && (is_gguf(a) || moe->scale))
-        st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "expert_weights_scale", moe->scale, 0, 1e6, 1), &scale, err);
-    e->scale = scale > 0 ? (float)scale : 1; /* 0 in a GGUF: none */
-    return st;
+/* ---- what follows from them ------------------------------------------------------------------------------------------------ */
+
+/* Experts that all rows share: the file gives their number, in widths of an expert, or their width. */
+static hunch_status finish_shared(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
+    const int count = a->files.shared_experts;
+    if ((double)count * e->width > MOST_WIDTH)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d shared experts of width %d, expected a width of %d at most together",
+                       hn_source_path(src), count, e->width, MOST_WIDTH);
+    if (count > 0) e->shared_width = count * e->width;
+    e->shared_gate = e->shared_gate && e->shared_width > 0;
+    return HUNCH_OK;
 }
 
 /* Groups of neighbouring experts, and the number of groups that are used. */
-static hunch_status read_groups(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    hunch_status st = key_int(a, src, "expert_group_count", moe->groups, 0, HN_MAX_EXPERTS, 1, &e->groups, err);
-    if (!st) st = key_int(a, src, "expert_group_used_count", moe->groups_used, 0, HN_MAX_EXPERTS, e->groups, &e->groups_used, err);
-    if (st) return st;
+static hunch_status finish_groups(const hn_source *src, hn_expert_desc *e, hunch_error *err) {
     if (e->groups < 1) e->groups = e->groups_used = 1;
     if (e->groups_used < 1) e->groups_used = e->groups;
     if (e->count % e->groups || e->groups_used > e->groups)
@@ -121,26 +111,12 @@ static hunch_status read_groups(const hn_arch *a, const hn_source *src, hn_exper
     return HUNCH_OK;
 }
 
-static hunch_status read_experts(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    hunch_status st = read_count(a, src, &e->count, err);
-    if (!st) st = key_int(a, src, "expert_used_count", moe->used ? moe->used : "num_experts_per_tok", 1, HN_MAX_USED, NAN, &e->used, err);
-    if (!st) st = read_width(a, src, e, err);
-    if (!st) st = read_shared(a, src, e, err);
-    if (!st) st = read_scores(a, src, e, err);
-    if (!st) st = read_shares(a, src, e, err);
-    return st ? st : read_groups(a, src, e, err);
-}
-
 /* ---- which layers ---------------------------------------------------------------------------------------------------- */
 
 /* Marks the layers with experts: all but those of a folder's mlp_only_layers and those that decoder_sparse_step skips. */
 static hunch_status mark_by_step(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const hn_key every = {NULL, "decoder_sparse_step", 1, 1024, 1};
+    const int step = a->files.sparse_step;
     const json_t *only = hn_source_config(src, "mlp_only_layers");
-    int step = 1;
-    hunch_status st = hn_key_int(src, &every, &step, err);
-    if (st) return st;
     for (int i = 0; i < a->layers; i++) a->layer[i].ffn = (i + 1) % step == 0 ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
     if (only && !json_is_array(only))
         return hn_fail(err, HUNCH_REFUSED, "%s: config.json: mlp_only_layers, expected a list of layers", hn_source_path(src));
@@ -155,83 +131,39 @@ static hunch_status mark_by_step(hn_arch *a, const hn_source *src, hunch_error *
 }
 
 /* The first layers are dense; in a GGUF also those that have the tensors of a dense one. */
-static hunch_status mark_after_first(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const char *folder_key = a->dense->moe->shared_count ? "first_k_dense_replace" : NULL;
-    int first = 0;
-    hunch_status st = key_int(a, src, "leading_dense_block_count", folder_key, 0, a->layers, !is_gguf(a) && folder_key ? 1 : 0, &first,
-                              err);
-    for (int i = 0; !st && i < a->layers; i++) {
-        const bool dense = i < first || (is_gguf(a) && hn_arch_find_tensor(a, src, HN_ROLE_UP, i));
-        a->layer[i].ffn = a->dense->moe->beside ? HN_FFN_BESIDE : dense ? HN_FFN_SWIGLU : HN_FFN_EXPERTS;
+static void mark_after_first(hn_arch *a, const hn_source *src) {
+    for (int i = 0; i < a->layers; i++) {
+        const bool dense = i < a->files.first_experts || (is_gguf(a) && hn_arch_find_tensor(a, src, HN_ROLE_UP, i));
+        if (a->layer[i].ffn != HN_FFN_BESIDE) a->layer[i].ffn = dense ? HN_FFN_SWIGLU : HN_FFN_EXPERTS;
     }
-    return st;
-}
-
-/* Whether the tensor of a role exists, if the layer's experts are stored this way. */
-static bool is_there(const hn_arch *a, const hn_source *src, hn_role role, int layer, bool stacked, bool single) {
-    hn_layer_desc said = a->layer[layer];
-    hn_arch look = *a;
-    said.experts.stacked = stacked;
-    said.experts.single = single;
-    look.layer = &said - layer;
-    return hn_arch_find_tensor(&look, src, role, layer);
 }
 
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
         hn_expert_desc *e = &a->layer[i].experts;
         if (!hn_layer_has_experts(&a->layer[i])) continue;
-        e->stacked = is_there(a, src, HN_ROLE_EXPERT_GATE_UP, i, true, false);
-        e->single = is_gguf(a) && !e->stacked && is_there(a, src, HN_ROLE_EXPERT_GATE, i, false, true);
+        e->stacked = true; /* tensors have the names of what is set */
+        e->single = false;
+        e->stacked = hn_arch_find_tensor(a, src, HN_ROLE_EXPERT_GATE_UP, i);
+        e->single = is_gguf(a) && !e->stacked;
+        e->single = e->single && hn_arch_find_tensor(a, src, HN_ROLE_EXPERT_GATE, i);
     }
 }
 
-hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    hn_expert_desc e = {0};
-    hunch_status st = read_experts(a, src, &e, err);
-    if (!st) st = a->dense->moe->sparse_step && !is_gguf(a) ? mark_by_step(a, src, err) : mark_after_first(a, src, err);
+hunch_status hn_moe_finish(hn_arch *a, hn_source *src, hunch_error *err) {
+    hn_expert_desc e = a->layer[0].experts;
+    hunch_status st = finish_shared(a, src, &e, err);
+    if (!st) st = finish_groups(src, &e, err);
+    if (st) return st;
+    if (a->files.gating != 0) e.sigmoid = a->files.gating == GATING_SIGMOID;
+    if (!(e.scale > 0)) e.scale = 1; /* 0: none */
+    for (int i = 0; i < a->layers; i++) a->layer[i].experts = (hn_expert_desc){0};
+    if (a->files.sparse_step > 0)
+        st = mark_by_step(a, src, err);
+    else
+        mark_after_first(a, src);
     for (int i = 0; !st && i < a->layers; i++)
         if (hn_layer_has_experts(&a->layer[i])) a->layer[i].experts = e;
     if (!st) hn_moe_find_tensors(a, src);
     return st;
-}
-
-/* ---- a GGUF's keys --------------------------------------------------------------------------------------------------- */
-
-static hunch_status put_number(const hn_arch *a, hn_gguf_writer *w, const char *suffix, int value, hunch_error *err) {
-    char key[96];
-    hn_dense_key(a->dense, suffix, key);
-    return hn_gguf_put_u32(w, key, (uint32_t)value, err);
-}
-
-/* How rows choose, unless it is the default of other programs. */
-static hunch_status put_choice(const hn_arch *a, hn_gguf_writer *w, const hn_expert_desc *e, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    char key[96];
-    hunch_status st = HUNCH_OK;
-    if (e->sigmoid) st = put_number(a, w, "expert_gating_func", GATING_SIGMOID, err);
-    hn_dense_key(a->dense, "expert_weights_norm", key);
-    if (!st && !moe->always_normalised && (e->sigmoid || e->normalised != moe->normalised[HN_SOURCE_GGUF]))
-        st = hn_gguf_put_bool(w, key, e->normalised, err);
-    hn_dense_key(a->dense, "expert_weights_scale", key);
-    if (!st && (e->sigmoid || e->scale != 1)) st = hn_gguf_put_f32(w, key, e->scale, err);
-    if (!st && e->groups > 1) st = put_number(a, w, "expert_group_count", e->groups, err);
-    if (!st && e->groups > 1) st = put_number(a, w, "expert_group_used_count", e->groups_used, err);
-    return st;
-}
-
-hunch_status hn_moe_put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const hn_moe *moe = a->dense->moe;
-    int first = 0;
-    while (first < a->layers && !hn_layer_has_experts(&a->layer[first])) first++;
-    if (first == a->layers)
-        return hn_fail(err, HUNCH_REFUSED, "%s: no layer has experts: a GGUF of this family has no place for it", a->name);
-    const hn_expert_desc *e = &a->layer[first].experts;
-    hunch_status st = put_number(a, w, "expert_count", e->count, err);
-    if (!st) st = put_number(a, w, "expert_used_count", e->used, err);
-    if (!st && !moe->width_is_ffn) st = put_number(a, w, "expert_feed_forward_length", e->width, err);
-    if (!st && moe->shared_count) st = put_number(a, w, "expert_shared_count", e->shared_width / e->width, err);
-    if (!st && moe->shared_count) st = put_number(a, w, "leading_dense_block_count", first, err);
-    if (!st && moe->shared_width) st = put_number(a, w, "expert_shared_feed_forward_length", e->shared_width, err);
-    return st ? st : put_choice(a, w, e, err);
 }

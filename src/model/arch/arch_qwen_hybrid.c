@@ -8,7 +8,7 @@
 
 #include "model/arch/arch.h"
 
-enum { USUAL_INTERVAL = 4, MOST_TAPS = 8 };
+enum { USUAL_INTERVAL = 4, MOST_TAPS = 8, MOST_VALUE = 512 };
 
 /* ---- which layers ------------------------------------------------------------------------------------------------- */
 
@@ -16,16 +16,8 @@ static void mark_period(hn_arch *a, int period) {
     for (int i = 0; i < a->layers; i++) a->layer[i].mixer = (i + 1) % period ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
 }
 
-static hunch_status layer_types(hn_arch *a, const hn_source *src, const json_t *types, hunch_error *err) {
-    static const char full[] = "full_attention", linear[] = "linear_attention";
-    bool good = json_is_array(types) && json_array_size(types) == (size_t)a->layers;
-    for (int i = 0; good && i < a->layers; i++) {
-        const char *type = json_string_value(json_array_get(types, (size_t)i));
-        good = type && (!strcmp(type, full) || !strcmp(type, linear));
-        a->layer[i].mixer = good && !strcmp(type, linear) ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
-    }
-    return good ? HUNCH_OK : hn_fail(err, HUNCH_REFUSED, "%s: config.json: layer_types, expected a list of %d names, %s or %s",
-                                     hn_source_path(src), a->layers, full, linear);
+static void set_delta(hn_layer_desc *l, bool delta) {
+    l->mixer = delta ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
 }
 
 static hunch_status listed_layers(hn_arch *a, const hn_source *src, const char *key, const hn_array *list, hunch_error *err) {
@@ -47,7 +39,7 @@ static bool has_zero(const hn_array *list) {
 static hunch_status layers_by_heads(hn_arch *a, const hn_source *src, bool *listed, hunch_error *err) {
     const hn_array *list = NULL;
     char key[96];
-    hn_dense_key(a->dense, "attention.head_count_kv", key);
+    hn_family_key(a->family, "attention.head_count_kv", key);
     *listed = hn_source_get_kind(src) == HN_SOURCE_GGUF && !hn_source_array(src, key, &list, NULL) && list && has_zero(list);
     if (!*listed) return HUNCH_OK;
     hunch_status st = listed_layers(a, src, key, list, err);
@@ -62,16 +54,16 @@ static hunch_status check_period(const hn_arch *a, const hn_source *src, int per
         if (((i + 1) % period == 0) != (a->layer[i].mixer == HN_MIXER_ATTENTION))
             return hn_fail(err, HUNCH_REFUSED,
                            "%s: %s.attention.head_count_kv gives layer %d %s keys, expected as %s.full_attention_interval, %d, says",
-                           hn_source_path(src), a->dense->prefix, i, a->layer[i].mixer == HN_MIXER_ATTENTION ? "heads of" : "no",
-                           a->dense->prefix, period);
+                           hn_source_path(src), a->family->gguf_name, i, a->layer[i].mixer == HN_MIXER_ATTENTION ? "heads of" : "no",
+                           a->family->gguf_name, period);
     return HUNCH_OK;
 }
 
 static hunch_status layers_by_period(hn_arch *a, const hn_source *src, bool listed, hunch_error *err) {
-    hn_dense_key_buf key;
+    hn_key_buf key;
     int period = 0;
-    const hunch_status st = hn_key_int(src, hn_dense_key_of(&key, a->dense, "full_attention_interval", "full_attention_interval", 1, 1024,
-                                                            listed ? 0 : USUAL_INTERVAL), &period, err);
+    const hunch_status st = hn_key_int(src, hn_family_key_of(&key, a->family, "full_attention_interval", "full_attention_interval", 1,
+                                                             1024, listed ? 0 : USUAL_INTERVAL), &period, err);
     if (st || listed) return st ? st : check_period(a, src, period, err);
     mark_period(a, period);
     return HUNCH_OK;
@@ -79,14 +71,14 @@ static hunch_status layers_by_period(hn_arch *a, const hn_source *src, bool list
 
 /* The layers with attention: as the file specifies, else every fourth. */
 static hunch_status read_mixers(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const json_t *types = hn_source_config(src, "layer_types");
+    static const char *const kinds[] = {"full_attention", "linear_attention"};
     const hn_array *list = NULL;
     char recurrent[96];
     int attending = 0;
-    bool listed = false;
-    hn_dense_key(a->dense, "attention.recurrent_layers", recurrent);
+    bool listed = false, types = false;
+    hn_family_key(a->family, "attention.recurrent_layers", recurrent);
     hunch_status st = hn_source_array(src, recurrent, &list, err);
-    if (!st && types) st = layer_types(a, src, types, err);
+    if (!st) st = hn_family_kinds(a, src, "layer_types", kinds, set_delta, &types, err);
     if (!st && list) st = listed_layers(a, src, recurrent, list, err);
     if (!st && !types && !list) st = layers_by_heads(a, src, &listed, err);
     if (!st && !types && !list) st = layers_by_period(a, src, listed, err);
@@ -98,66 +90,33 @@ static hunch_status read_mixers(hn_arch *a, const hn_source *src, hunch_error *e
 
 /* ---- their shape --------------------------------------------------------------------------------------------------- */
 
-static hunch_status read_sizes(hn_delta_desc *d, const hn_arch *a, const hn_source *src, hunch_error *err) {
-    int inner = 0;
-    const struct {
-        const char *suffix, *hf;
-        double max, usual;
-        int *out;
-    } keys[] = {{"ssm.group_count", "linear_num_key_heads", 1024, 16, &d->key_heads},
-                {"ssm.time_step_rank", "linear_num_value_heads", 1024, 32, &d->value_heads},
-                {"ssm.state_size", "linear_key_head_dim", 512, 128, &d->key_dim},
-                {"ssm.conv_kernel", "linear_conv_kernel_dim", MOST_TAPS, 4, &d->taps},
-                {NULL, "linear_value_head_dim", 512, 128, &d->value_dim},
-                {"ssm.inner_size", NULL, 1 << 19, NAN, &inner}};
+/* A GGUF has the width of all value heads. */
+static hunch_status finish_sizes(const hn_arch *a, hn_delta_desc *d, const hn_source *src, hunch_error *err) {
+    const int inner = d->value_dim;
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    hn_dense_key_buf key;
-    hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++)
-        if (gguf ? keys[i].suffix != NULL : keys[i].hf != NULL)
-            st = hn_key_int(src, hn_dense_key_of(&key, a->dense, keys[i].suffix ? keys[i].suffix : "", keys[i].hf, 1, keys[i].max,
-                                                 gguf ? NAN : keys[i].usual), keys[i].out, err);
-    if (st) return st;
     if (d->value_heads % d->key_heads)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d value heads do not share %d key heads evenly", hn_source_path(src),
                        d->value_heads, d->key_heads);
-    if (gguf && (inner % d->value_heads || inner / d->value_heads > 512))
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s.ssm.inner_size is %d, expected %d heads of 1 to 512", hn_source_path(src),
-                       a->dense->prefix, inner, d->value_heads);
+    if (gguf && (inner % d->value_heads || inner / d->value_heads > MOST_VALUE))
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s.ssm.inner_size is %d, expected %d heads of 1 to %d", hn_source_path(src),
+                       a->family->gguf_name, inner, d->value_heads, MOST_VALUE);
     if (gguf) d->value_dim = inner / d->value_heads;
+    d->tiled = gguf;
     return HUNCH_OK;
 }
 
-/* Variants that these files could specify and hunch does not support. */
-static hunch_status refuse_gates(const hn_source *src, bool *gated, hunch_error *err) {
-    const char *type = "swish";
-    bool found;
-    *gated = true;
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return HUNCH_OK;
-    hunch_status st = hn_source_bool(src, "attn_output_gate", gated, &found, err);
-    if (!st) st = hn_source_str(src, "output_gate_type", &type, NULL, &found, err);
-    if (!st && strcmp(type, "swish"))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: output_gate_type is \"%.40s\", expected swish", hn_source_path(src), type);
-    return st;
-}
-
-static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    hn_delta_desc d = {.tiled = gguf};
-    bool gated;
+    hn_delta_desc d = a->layer[0].delta;
     hunch_status st = read_mixers(a, src, err);
-    if (!st) st = read_sizes(&d, a, src, err);
-    if (!st) st = refuse_gates(src, &gated, err);
+    if (!st) st = finish_sizes(a, &d, src, err);
     if (st) return st;
     a->files.norms_less_one = !gguf;
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
         const bool delta = l->mixer == HN_MIXER_DELTA;
-        l->hybrid = true;
-        l->fused_qkv = false; /* in a GGUF that name is another matrix */
-        l->gated = !delta && gated;
         l->delta = d;
-        if (delta) l->qk_norm = l->qkv_bias = l->o_bias = false;
+        if (delta) l->gated = l->qk_norm = l->qkv_bias = l->o_bias = false;
         if (delta || !gguf) continue;
         l->qkv_bias = hn_arch_find_tensor(a, src, HN_ROLE_Q_BIAS, i);
         l->o_bias = hn_arch_find_tensor(a, src, HN_ROLE_O_BIAS, i);
@@ -165,53 +124,8 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     return HUNCH_OK;
 }
 
-static bool is_delta(const hn_layer_desc *l) {
+static int is_delta(const hn_layer_desc *l) {
     return l->mixer == HN_MIXER_DELTA;
-}
-
-/* The period of the layers with attention, 0 if they are not periodic. */
-static int period_of(const hn_arch *a) {
-    int period = 0;
-    while (period < a->layers && a->layer[period].mixer == HN_MIXER_DELTA) period++;
-    period++;
-    for (int i = 0; i < a->layers; i++)
-        if ((a->layer[i].mixer == HN_MIXER_ATTENTION) != ((i + 1) % period == 0)) return 0;
-    return period;
-}
-
-/* The parts of a head that are rotated by each of three positions, which are equal in text. */
-static hunch_status put_sections(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const int32_t half = a->rotation[0].dims / 2, sections[4] = {(half + 2) / 3, (half + 1) / 3, half / 3, 0};
-    char key[96];
-    hn_dense_key(a->dense, "rope.dimension_sections", key);
-    return hn_gguf_put_i32s(w, key, sections, 4, err);
-}
-
-static hunch_status put_layers(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const int period = period_of(a);
-    char key[96];
-    hn_dense_key(a->dense, period ? "full_attention_interval" : "attention.recurrent_layers", key);
-    return period ? hn_gguf_put_u32(w, key, (uint32_t)period, err) : hn_dense_put_layers(a, w, key, is_delta, err);
-}
-
-static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const hn_delta_desc *d = &a->layer[0].delta;
-    const struct {
-        const char *suffix;
-        int value;
-    } keys[] = {{"ssm.conv_kernel", d->taps},
-                {"ssm.state_size", d->key_dim},
-                {"ssm.group_count", d->key_heads},
-                {"ssm.time_step_rank", d->value_heads},
-                {"ssm.inner_size", d->value_heads * d->value_dim}};
-    char key[96];
-    hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++) {
-        hn_dense_key(a->dense, keys[i].suffix, key);
-        st = hn_gguf_put_u32(w, key, (uint32_t)keys[i].value, err);
-    }
-    if (!st) st = put_sections(a, w, err);
-    return st ? st : put_layers(a, w, err);
 }
 
 /* Qwen3-Next: a GGUF has the value heads of one key head side by side, as a folder, and b and a by key heads; a folder
@@ -226,7 +140,7 @@ static void mark_next(hn_arch *a, const hn_source *src) {
 }
 
 /* Ollama's converter writes Qwen3-Next as qwen35moe: its layout shows by b and a in one matrix, which Qwen3.5 does not have. */
-static hunch_status read_moe(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_moe(hn_arch *a, hn_source *src, hunch_error *err) {
     hunch_status st = read_rest(a, src, err);
     bool next = false;
     for (int i = 0; !st && a->files.form == HN_SOURCE_GGUF && i < a->layers; i++)
@@ -235,69 +149,90 @@ static hunch_status read_moe(hn_arch *a, const hn_source *src, hunch_error *err)
     return st;
 }
 
-static hunch_status read_next(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_next(hn_arch *a, hn_source *src, hunch_error *err) {
     hunch_status st = read_rest(a, src, err);
     if (!st) mark_next(a, src);
     return st;
 }
 
-static hunch_status qwen35_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_moe moe = {.count = "num_experts",
-                               .width = "moe_intermediate_size",
-                               .always_normalised = true,
-                               .shared_width = "shared_expert_intermediate_size",
-                               .shared_gate = true,
-                               .sparse_step = true};
-    static const hn_dense qwen35moe = {.prefix = "qwen35moe",
-                                       .qk_norm = true,
-                                       .attention_bias = true,
-                                       .moe = &moe,
-                                       .no_ffn = true,
-                                       .zero_kv = true,
-                                       .next_layers = true,
-                                       .theta = 1e7,
-                                       .rotated = 0.25,
-                                       .finish = read_moe,
-                                       .put = put_own};
-    return hn_dense_read(a, src, &qwen35moe, err);
+/* ---- rows ------------------------------------------------------------------------------------------------------------- */
+
+static double most_inner(const hn_arch *a) { return a->files.form == HN_SOURCE_HF ? MOST_VALUE : 1 << 19; }
+static bool inner(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    *v *= a->layer[0].delta.value_heads;
+    return true;
 }
 
-static hunch_status next_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_moe moe = {.count = "num_experts",
-                               .width = "moe_intermediate_size",
-                               .normalised = {true, true},
-                               .shared_width = "shared_expert_intermediate_size",
-                               .shared_gate = true,
-                               .sparse_step = true};
-    static const hn_dense next = {.prefix = "qwen3next",
-                                  .qk_norm = true,
-                                  .attention_bias = true,
-                                  .moe = &moe,
-                                  .no_ffn = true,
-                                  .zero_kv = true,
-                                  .next_layers = true,
-                                  .theta = 1e7,
-                                  .rotated = 0.25,
-                                  .finish = read_next,
-                                  .put = put_own};
-    return hn_dense_read(a, src, &next, err);
+/* The number of key heads; in a list that has 0 for the layers without any, that of the others. */
+static hunch_status read_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    hn_key_buf key;
+    const hn_key *one = hn_family_key_of(&key, r->a->family, k->gguf, k->folder, k->least, k->most, r->l->heads);
+    const char *path = hn_source_path(r->src);
+    const hn_array *list = NULL;
+    if (hn_source_get_kind(r->src) != HN_SOURCE_GGUF || hn_source_array(r->src, one->gguf, &list, NULL) || !list ||
+        hn_array_is_strings(list)) {
+        int n = 0;
+        const hunch_status st = hn_key_int(r->src, one, &n, err);
+        *v = n;
+        return st;
+    }
+    for (size_t i = 0; i < hn_array_count(list); i++) {
+        const double n = hn_array_number(list, i);
+        if (n != 0 && (!(n >= k->least && n <= k->most) || n != floor(n) || (*v > 0 && n != *v)))
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g for layer %zu, expected 0 or one number of all other layers", path, one->gguf,
+                           n, i);
+        if (n > *v) *v = n;
+    }
+    return *v > 0 ? HUNCH_OK
+                  : hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %zu without any number above 0, expected one of layers with attention",
+                            path, one->gguf, hn_array_count(list));
 }
 
-static hunch_status qwen35_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense qwen35 = {.prefix = "qwen35",
-                                    .qk_norm = true,
-                                    .attention_bias = true,
-                                    .zero_kv = true,
-                                    .next_layers = true,
-                                    .theta = 1e7,
-                                    .rotated = 0.25,
-                                    .finish = read_rest,
-                                    .put = put_own};
-    return hn_dense_read(a, src, &qwen35, err);
+/* The parts of a head that are rotated by each of three positions, which are equal in text. */
+static int sections(const hn_arch *a, int32_t list[8]) {
+    const int32_t half = a->rotation[0].dims / 2;
+    memcpy(list, (int32_t[]){(half + 2) / 3, (half + 1) / 3, half / 3, 0}, 4 * sizeof *list);
+    return 4;
 }
 
-const hn_family hn_family_qwen35 = {"qwen35", "qwen3_5", qwen35_read};
-const hn_family hn_family_qwen35_text = {"qwen35", "qwen3_5_text", qwen35_read};
-const hn_family hn_family_qwen35_moe = {"qwen35moe", "qwen3_5_moe", qwen35_moe_read};
-const hn_family hn_family_qwen35_moe_text = {"qwen35moe", "qwen3_5_moe_text", qwen35_moe_read};
-const hn_family hn_family_qwen3_next = {"qwen3next", "qwen3_next", next_read};
+/* The period of the layers with attention. */
+static bool period_of(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    int period = 0;
+    while (period < a->layers && is_delta(&a->layer[period])) period++;
+    *v = ++period;
+    for (int i = 0; i < a->layers; i++)
+        if (!is_delta(&a->layer[i]) != ((i + 1) % period == 0)) return false;
+    return true;
+}
+static bool no_period(const hn_arch *a, const hn_key_row *k, double *v) { return !period_of(a, k, v); }
+
+static const hn_key_row keys[] = {
+    HN_THETA(1e7), HN_ROTATED(0.25),
+    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, .read = read_kv_heads},
+    HN_ALWAYS(HN_LAYER(BOOL, hybrid), 1), HN_ALWAYS(HN_LAYER(BOOL, fused_qkv), 0), /* in a GGUF that name is another matrix */
+    {HN_LAYER(BOOL, gated), NULL, "attn_output_gate", 0, 1, {1, 1}},
+    {HN_BESIDE(WORD), NULL, "output_gate_type", .words = "swish"},
+    {HN_LAYER(INT, delta.taps), "ssm.conv_kernel", "linear_conv_kernel_dim", 1, MOST_TAPS, {NAN, 4}},
+    {HN_LAYER(INT, delta.key_dim), "ssm.state_size", "linear_key_head_dim", 1, 512, {NAN, 128}},
+    {HN_LAYER(INT, delta.key_heads), "ssm.group_count", "linear_num_key_heads", 1, 1024, {NAN, 16}},
+    {HN_LAYER(INT, delta.value_heads), "ssm.time_step_rank", "linear_num_value_heads", 1, 1024, {NAN, 32}},
+    {HN_LAYER(INT, delta.value_dim), "ssm.inner_size", "linear_value_head_dim", 1, 0, {NAN, 128}, .up_to = most_inner, .written = inner},
+    {HN_MODEL(LIST, rotation), "rope.dimension_sections", .fill = sections},
+    {HN_BESIDE(INT), "full_attention_interval", .how = HN_LATER, .written = period_of},
+    {HN_LAYER(LIST, mixer), "attention.recurrent_layers", .each = is_delta, .written = no_period},
+    HN_ROWS_END};
+static const hn_key_row sparse[] = { /* none of its layers may be dense */
+    {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, {1, 1}, HN_NOT_NULL | HN_ZERO_IS_NONE},
+    HN_ROWS_END};
+static const hn_key_row of_next[] = {
+    HN_NORMALISED(1, 1),
+    HN_ROWS_END};
+
+#define FAMILY(name, type, finished, ...) {.gguf_name = name, .hf_type = type, .finish = finished, \
+                                           .keys = {hn_next_layers, hn_norms_of_heads, hn_attention_bias_keys, __VA_ARGS__}}
+#define EXPERTS hn_moe_keys, hn_moe_of_qwen
+const hn_family hn_family_qwen35 = FAMILY("qwen35", "qwen3_5", read_rest, keys);
+const hn_family hn_family_qwen35_text = FAMILY("qwen35", "qwen3_5_text", read_rest, keys);
+const hn_family hn_family_qwen35_moe = FAMILY("qwen35moe", "qwen3_5_moe", read_moe, EXPERTS, hn_moe_normalised, sparse, keys);
+const hn_family hn_family_qwen35_moe_text = FAMILY("qwen35moe", "qwen3_5_moe_text", read_moe, EXPERTS, hn_moe_normalised, sparse, keys);
+const hn_family hn_family_qwen3_next = FAMILY("qwen3next", "qwen3_next", read_next, EXPERTS, of_next, sparse, keys);

@@ -247,19 +247,19 @@ static hunch_status gguf_table(const hn_rotation *r, const hn_source *src, const
 
 static hunch_status gguf_real(const hn_arch *a, const hn_source *src, const char *suffix, double min, double max,
                               double dflt, double *out, hunch_error *err) {
-    hn_dense_key_buf key;
-    return hn_key_real(src, hn_dense_key_of(&key, a->dense, suffix, NULL, min, max, dflt), out, err);
+    hn_key_buf key;
+    return hn_key_real(src, hn_family_key_of(&key, a->family, suffix, NULL, min, max, dflt), out, err);
 }
 
 /* Without a type a factor means linear scaling, under either of its names. */
 static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, hunch_error *err) {
     static const char *const names[] = {"none", "linear", "yarn", "longrope"};
     static const hn_scaling_kind kinds[] = {HN_SCALING_NONE, HN_SCALING_LINEAR, HN_SCALING_YARN, HN_SCALING_LONGROPE};
-    const char *type = a->dense->usual_scaling ? a->dense->usual_scaling : "linear";
-    hn_dense_key_buf key;
+    const char *type = a->files.usual_scaling == HN_SCALING_YARN ? names[2] : names[1];
+    hn_key_buf key;
     bool found;
     double older = 1;
-    const char *name = hn_dense_key_of(&key, a->dense, "rope.scaling.type", NULL, 0, 0, 0)->gguf;
+    const char *name = hn_family_key_of(&key, a->family, "rope.scaling.type", NULL, 0, 0, 0)->gguf;
     hunch_status st = hn_source_str(src, name, &type, NULL, &found, err);
     if (st) return st;
     if (type[0] == '\0') type = names[0]; /* Ollama's, of a folder without scaling */
@@ -281,19 +281,19 @@ static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, h
  * refused, since other programs interpret it in two ways. */
 static hunch_status gguf_yarn(const hn_arch *a, hn_scaling *s, const hn_source *src, double times, hunch_error *err) {
     double ext = 1, said = 0;
-    s->whole = !a->dense->yarn_exact;
+    s->whole = !a->files.yarn_exact;
     s->mscale = 1;
     hunch_status st = gguf_real(a, src, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32, &s->fast, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1, &s->slow, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_log_multiplier", 0, 1e3, 0, &s->mscale_all, err);
-    if (a->dense->yarn_scores) s->mscale = s->mscale_all *= 10;
+    if (a->files.yarn_scores) s->mscale = s->mscale_all *= 10;
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_ext_factor", 1, 1, 1, &ext, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_attn_factor", 1e-3, 1e3, 0, &said, err);
     const double amplitude = hn_rope_usual_amplitude(s) * times;
     if (!st && said > 0 && fabs(said - 1) > 1e-4 && fabs(said / amplitude - 1) > 1e-4)
         st = hn_fail(err, HUNCH_REFUSED,
                      "%s: %s.rope.scaling.yarn_attn_factor %g, expected the value for the factor (%g)",
-                     hn_source_path(src), a->dense->prefix, said, amplitude);
+                     hn_source_path(src), a->family->gguf_name, said, amplitude);
     return st;
 }
 
@@ -345,7 +345,7 @@ hunch_status hn_rope_read(hn_arch *a, hn_source *src, int dims, double theta, hu
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     hn_rotation *r = append(a, dims, &(hn_scaling){.theta = theta, .factor = 1}, err);
     if (!r) return HUNCH_NO_MEMORY;
-    a->rope_interleaved = gguf && a->dense->interleaved;
+    a->rope_interleaved = gguf && a->family->pairs;
     hunch_status st = gguf ? read_gguf(a, r, src, err) : read_folder(a, r, src, err);
     if (st) return st;
     const hn_scaling *s = &r->scaling;

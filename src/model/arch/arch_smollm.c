@@ -7,7 +7,7 @@ enum { USUAL_INTERVAL = 4 };
 /* In a GGUF: no_rope_layers, if it is not every fourth layer. Other programs have no key for it. */
 static const char own_layers[] = "smollm3.hunch.no_rope_layers";
 
-static bool turns(const hn_layer_desc *l) {
+static int turns(const hn_layer_desc *l) {
     return l->rotation != HN_NO_ROTATION;
 }
 
@@ -27,7 +27,7 @@ static hunch_status read_own_layers(hn_arch *a, const hn_source *src, hunch_erro
 
 /* no_rope_layers is 0 for layers without rotation; if it is absent, every fourth. If windows are used, these are the
  * layers that have one. */
-static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_layers(hn_arch *a, hn_source *src, hunch_error *err) {
     const json_t *list = hn_source_config(src, "no_rope_layers"),
                  *every = hn_source_config(src, "no_rope_layer_interval");
     const json_int_t interval = json_is_integer(every) ? json_integer_value(every) : USUAL_INTERVAL;
@@ -42,34 +42,24 @@ static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *e
     int window;
     bool said;
     hunch_status st = read_own_layers(a, src, err);
-    if (!st) st = hn_dense_sliding(src, &window, err);
+    if (!st) st = hn_family_sliding(src, &window, err);
     if (st || window == 0) return st;
-    st = hn_dense_layer_types(a, src, window, &said, err);
+    st = hn_family_layer_types(a, src, window, &said, err);
     for (int i = 0; !st && !said && i < a->layers; i++) a->layer[i].window = turns(&a->layer[i]) ? 0 : window;
     return st;
 }
 
-static bool usual_layers(const hn_arch *a) {
+static bool unusual_layers(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) {
     for (int i = 0; i < a->layers; i++)
-        if (turns(&a->layer[i]) != ((i + 1) % USUAL_INTERVAL != 0)) return false;
-    return true;
+        if (turns(&a->layer[i]) != ((i + 1) % USUAL_INTERVAL != 0)) return true;
+    return false;
 }
 
-static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    return usual_layers(a) ? HUNCH_OK : hn_dense_put_layers(a, w, own_layers, turns, err);
-}
+static const hn_key_row keys[] = {
+    HN_THETA(2e6),
+    HN_TIED(1),
+    {HN_LAYER(LIST, rotation), "hunch.no_rope_layers", .each = turns, .written = unusual_layers},
+    HN_ROWS_END};
 
-static hunch_status smollm3_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense smollm3 = {.prefix = "smollm3",
-                                     .interleaved = true,
-                                     .attention_bias = true,
-                                     .mlp_bias = true,
-                                     .may_slide = true,
-                                     .theta = 2000000,
-                                     .tied = true,
-                                     .finish = read_layers,
-                                     .put = put_own};
-    return hn_dense_read(a, src, &smollm3, err);
-}
-
-const hn_family hn_family_smollm3 = {"smollm3", "smollm3", smollm3_read};
+const hn_family hn_family_smollm3 = {.gguf_name = "smollm3", .hf_type = "smollm3", .pairs = true,
+                                     .keys = {hn_attention_bias_keys, hn_mlp_bias_keys, hn_slides, keys}, .finish = read_layers};

@@ -151,10 +151,10 @@ static hunch_status count_modules(hn_arch *a, const hn_source *src, const hn_hea
 }
 
 hunch_status hn_head_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, int most, hunch_error *err) {
-    const hn_dense *family;
+    const hn_family *family;
     hunch_status st = hn_head_find_family(src, &family, err);
     if (!st) st = refuse_other_layers(src, err);
-    if (!st) st = hn_dense_read_layers(a, src, family, err);
+    if (!st) st = hn_family_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
     if (!st) st = count_modules(a, src, names, err);
     if (!st && a->layers > most)

@@ -167,12 +167,12 @@ hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out
 /* HUNCH_REFUSED if the file names another kind. */
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err);
 /* The family that describes keys and rows of the file's layers. HUNCH_REFUSED: no config.json, or a GGUF of another architecture. */
-hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hunch_error *err);
+hunch_status hn_head_find_family(const hn_source *src, const hn_family **out, hunch_error *err);
 /* The family of a GGUF to be written (states: the head reads states of layers, as EAGLE-3, or drafts blocks), and its keys. */
-const hn_dense *hn_head_family(const hn_head_desc *d, bool states);
-bool hn_head_family_blocks(const hn_dense *family); /* family of GGUF files of heads that draft blocks */
-const char *hn_head_gguf_key(const hn_dense *family, hn_head_key key); /* NULL: it has none */
-/* For a GGUF, after hn_dense_read_layers: reads our own keys of the rotation. */
+const hn_family *hn_head_family(const hn_head_desc *d, bool states);
+bool hn_head_family_blocks(const hn_family *family); /* family of GGUF files of heads that draft blocks */
+const char *hn_head_gguf_key(const hn_family *family, hn_head_key key); /* NULL: it has none */
+/* For a GGUF, after hn_family_read_layers: reads our own keys of the rotation. */
 hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err);
 
 /* Reads the keys of the head's layers (in a folder as in the config of Llama or Qwen3) into a zeroed description, and
@@ -186,6 +186,7 @@ hunch_status hn_head_read_layers(hn_arch *a, hn_source *src, const hn_head_names
 
 /* `read` of the forms of assistants of Gemma 4 (head_assistant.c). target: without layers if it is not known. */
 hunch_status hn_head_read_assistant(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+extern const hn_key_row hn_assistant_keys[]; /* of a GGUF that is written */
 static inline bool hn_head_form_assistant(const hn_head_form *f) { return f->read == hn_head_read_assistant; }
 
 /* Whether the model's own file has draft blocks. names: theirs. */

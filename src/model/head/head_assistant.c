@@ -62,8 +62,8 @@ static hunch_status check_words(const hn_source *src, hunch_error *err) {
 
 /* In a GGUF a number, or one of each layer; those of a kind of layer are equal. */
 static hunch_status read_kv_heads(const hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
-    hn_dense_key_buf key;
-    const hn_key *one = hn_dense_key_of(&key, a->dense, "attention.head_count_kv", "num_key_value_heads", 1, 1024, NAN);
+    hn_key_buf key;
+    const hn_key *one = hn_family_key_of(&key, a->family, "attention.head_count_kv", "num_key_value_heads", 1, 1024, NAN);
     const hn_array *list = NULL;
     int both = 0;
     hunch_status st = HUNCH_OK;
@@ -103,17 +103,17 @@ static hunch_status read_numbers(hn_arch *a, const hn_source *src, shape *s, hun
                  {"attention.key_length_swa", "head_dim", HN_MAX_HEAD_DIM, &s->kinds.dim[OF_WINDOW]},
                  {"attention.sliding_window", "sliding_window", 1 << 24, &s->window},
                  {"context_length", "max_position_embeddings", 1 << 24, &a->context}};
-    hn_dense_key_buf key;
+    hn_key_buf key;
     double eps = 0;
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
-        st = hn_key_int(src, hn_dense_key_of(&key, a->dense, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max, NAN), sizes[i].out, err);
+        st = hn_key_int(src, hn_family_key_of(&key, a->family, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max, NAN), sizes[i].out, err);
     const double usual = gguf ? (double)NAN : USUAL_FULL_HEAD;
     if (!st)
-        st = hn_key_int(src, hn_dense_key_of(&key, a->dense, "attention.key_length", "global_head_dim", 1, HN_MAX_HEAD_DIM, usual),
+        st = hn_key_int(src, hn_family_key_of(&key, a->family, "attention.key_length", "global_head_dim", 1, HN_MAX_HEAD_DIM, usual),
                         &s->kinds.dim[OF_FULL], err);
     if (!st)
-        st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-12, 1, NAN), &eps,
+        st = hn_key_real(src, hn_family_key_of(&key, a->family, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-12, 1, NAN), &eps,
                          err);
     a->norm_eps = (float)eps;
     return st;
@@ -121,8 +121,8 @@ static hunch_status read_numbers(hn_arch *a, const hn_source *src, shape *s, hun
 
 /* All layers share keys and values, if it is said how many. */
 static hunch_status check_shared(const hn_arch *a, const hn_source *src, hunch_error *err) {
-    hn_dense_key_buf key;
-    const hn_key *k = hn_dense_key_of(&key, a->dense, "attention.shared_kv_layers", "num_kv_shared_layers", 0, 1 << 20, a->layers);
+    hn_key_buf key;
+    const hn_key *k = hn_family_key_of(&key, a->family, "attention.shared_kv_layers", "num_kv_shared_layers", 0, 1 << 20, a->layers);
     int shared = 0;
     const hunch_status st = hn_key_int(src, k, &shared, err);
     if (st || shared == a->layers) return st;
@@ -131,16 +131,16 @@ static hunch_status check_shared(const hn_arch *a, const hn_source *src, hunch_e
 }
 
 static hunch_status read_bases(const hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
-    hn_dense_key_buf key;
+    hn_key_buf key;
     const bool described = hn_source_config(src, "rope_parameters") != NULL;
     const char *type = json_string_value(hn_source_config(src, "rope_parameters.full_attention.rope_type"));
     const hn_key part = {NULL, "rope_parameters.full_attention.partial_rotary_factor", 0.01, 1, described ? 1 : USUAL_PART};
     hunch_status st =
-        hn_key_real(src, hn_dense_key_of(&key, a->dense, "rope.freq_base", "rope_parameters.full_attention.rope_theta", 1, 1e12, 1e6),
+        hn_key_real(src, hn_family_key_of(&key, a->family, "rope.freq_base", "rope_parameters.full_attention.rope_theta", 1, 1e12, 1e6),
                     &s->theta[OF_FULL], err);
     if (!st)
-        st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta", 1, 1e12,
-                                              1e4),
+        st = hn_key_real(src, hn_family_key_of(&key, a->family, "rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta", 1,
+                                               1e12, 1e4),
                          &s->theta[OF_WINDOW], err);
     if (!st && hn_source_get_kind(src) != HN_SOURCE_GGUF) st = hn_key_real(src, &part, &s->part, err);
     if (type && !strcmp(type, "default")) s->part = 1; /* which has no part */
@@ -150,11 +150,11 @@ static hunch_status read_bases(const hn_arch *a, const hn_source *src, shape *s,
 /* ---- layers --------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status create_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
-    hn_dense_key_buf key;
-    const hn_key *flags = hn_dense_key_of(&key, a->dense, "attention.sliding_window_pattern", NULL, 0, 0, NAN);
+    hn_key_buf key;
+    const hn_key *flags = hn_family_key_of(&key, a->family, "attention.sliding_window_pattern", NULL, 0, 0, NAN);
     a->layer = hn_zalloc((size_t)a->layers, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)a->layers * sizeof *a->layer);
-    return hn_dense_windows(a, src, flags, s->window, err);
+    return hn_family_windows(a, src, flags, s->window, err);
 }
 
 static hunch_status describe_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
@@ -308,7 +308,7 @@ static void set_stages(hn_arch *a) {
 hunch_status hn_head_read_assistant(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     shape s = {0};
-    hunch_status st = hn_head_find_family(src, &a->dense, err);
+    hunch_status st = hn_head_find_family(src, &a->family, err);
     a->files.form = hn_source_get_kind(src);
     if (!st && folder) st = refuse_flags(src, err);
     if (!st && folder) st = check_words(src, err);
@@ -328,3 +328,45 @@ hunch_status hn_head_read_assistant(hn_arch *a, hn_source *src, const hn_head_na
     if (!st) st = find_layers(a, src, &s, target, err);
     return st ? st : hn_head_read_clusters(a, src, names, err);
 }
+
+/* ---- what a GGUF has ------------------------------------------------------------------------------------------------------- */
+
+/* The last layer with a window, or the last one without; that of the other kind if there is none. */
+static const hn_layer_desc *layer_of(const hn_arch *a, bool window) {
+    const hn_layer_desc *l = &a->layer[0];
+    for (int i = 0; i < a->layers; i++)
+        if ((a->layer[i].window > 0) == window) l = &a->layer[i];
+    return l;
+}
+
+#define VALUE(name, value)                                                                                                            \
+    static bool name(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {                                                    \
+        *v = value;                                                                                                                   \
+        return true;                                                                                                                  \
+    }
+VALUE(all_layers, a->layers)
+VALUE(full_ffn, layer_of(a, false)->ffn_width)
+VALUE(full_head, layer_of(a, false)->head_dim)
+VALUE(window_head, layer_of(a, true)->head_dim)
+VALUE(rows_of_window, layer_of(a, true)->window)
+VALUE(full_dims, a->rotation[layer_of(a, false)->rotation].dims)
+VALUE(window_dims, a->rotation[layer_of(a, true)->rotation].dims)
+VALUE(full_theta, a->rotation[layer_of(a, false)->rotation].scaling.theta)
+VALUE(window_theta, a->rotation[layer_of(a, true)->rotation].scaling.theta)
+static int kv_heads_of(const hn_layer_desc *l) { return l->kv_heads; }
+
+#define WRITTEN(type, name, value) {HN_BESIDE(type), name, .how = HN_LATER, .written = value}
+const hn_key_row hn_assistant_keys[] = {
+    {HN_MODEL(INT, files.next_layers), "nextn_predict_layers", .written = all_layers},
+    {HN_LAYER(INT, ffn_width), "feed_forward_length", .written = full_ffn},
+    {HN_LAYER(INT, kv_heads), NULL}, {HN_LAYER(INT, window), NULL}, {HN_LAYER(INT, head_dim), NULL},
+    {HN_MODEL(INT, rotation[0].dims), NULL}, {HN_MODEL(INT, files.value_dim), NULL}, {HN_MODEL(REAL, rotation[0].scaling.theta), NULL},
+    WRITTEN(INT, "attention.key_length", full_head), WRITTEN(INT, "attention.value_length", full_head),
+    WRITTEN(INT, "attention.key_length_swa", window_head), WRITTEN(INT, "attention.value_length_swa", window_head),
+    WRITTEN(INT, "attention.sliding_window", rows_of_window), WRITTEN(INT, "attention.shared_kv_layers", all_layers),
+    WRITTEN(INT, "rope.dimension_count", full_dims), WRITTEN(INT, "rope.dimension_count_swa", window_dims),
+    {HN_LAYER(LIST, kv_heads), "attention.head_count_kv", .each = kv_heads_of},
+    {HN_LAYER(LIST, window), "attention.sliding_window_pattern", .how = HN_BEHIND, .each = hn_layer_slides},
+    {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", .how = HN_BEHIND},
+    WRITTEN(REAL, "rope.freq_base", full_theta), WRITTEN(REAL, "rope.freq_base_swa", window_theta),
+    HN_ROWS_END};

@@ -3,6 +3,7 @@
  * files have one of these architectures: llama.cpp's eagle3, dflash and gemma4-assistant, ik_llama.cpp's gemma4_mtp, and one of our own
  * for other kinds. Keys that
  * llama.cpp does not have begin with hunch.head. docs/formats.md has the same table in words. */
+#include <math.h>
 #include <string.h>
 
 #include "model/head/head.h"
@@ -101,33 +102,44 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
                             {"hunch.head.min_p"}},
 };
 
+/* Properties that a kind reads, and others refuse (head.c, hn_head_refuse_cap). Tensors show which biases there are. */
+static const hn_key_row caps[] = {{HN_BESIDE(CLAIM), "final_logit_softcapping", "final_logit_softcapping"}, HN_ROWS_END};
+/* Whole heads are rotated, as in the classes of Qwen3 and Llama, unless the rotation is scaled: the key is a copy of the target's. */
+static hunch_status read_rotated(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    static const char *const keys[] = {"rope_parameters.rope_type", "rope_scaling.rope_type", "rope_scaling.type"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *type = json_string_value(hn_source_config(r->src, keys[i]));
+        if (type && strcmp(type, "default") != 0) return hn_read_rotated(r, k, v, err);
+    }
+    *v = 1;
+    return HUNCH_OK;
+}
+static const hn_key_row folder[] = {
+    HN_EPS(NAN, 1e-6),
+    {HN_MODEL(INT, context), "context_length", "max_position_embeddings", 1, 1 << 24, {NAN, 1 << 24}, HN_NOT_NULL},
+    {HN_MODEL(REAL, files.rotated), .usual = {1, 1}, .read = read_rotated},
+    HN_ROWS_END};
+
 /* Families of folders and of our own files, which have a folder's rows, and of llama.cpp's files, whose Q and K rows are in pairs. */
-static const hn_dense families[KEY_FORMS] = {
-    [FOLDER] = {.prefix = "head",
-                .attention_bias = true, /* if the file has any */
-                .mlp_bias = true,
-                .logit_cap = true, /* a kind reads it, others refuse it (hn_head_refuse_cap) */
-                .may_slide = true, /* for heads of blocks; others refuse it (head.c) */
-                .whole_heads = true, /* as in the classes of Qwen3 and Llama; the key is a copy of the target's */
-                .theta = 10000,
-                .usual = {.context = 1 << 24, .eps = 1e-6}},
-    [EAGLE3] = {.prefix = "eagle3", .interleaved = true},
-    [OWN] = {.prefix = "hunch-head"},
-    [BLOCKS] = {.prefix = "dflash", .logit_cap = true},
-    [ASSISTANT] = {.prefix = "gemma4-assistant", .window_key = true},
-    [MTP_ASSISTANT] = {.prefix = "gemma4_mtp"},
+static const hn_family families[KEY_FORMS] = {
+    [FOLDER] = {.gguf_name = "head", .keys = {hn_attention_bias_keys, hn_mlp_bias_keys, hn_slides, caps, folder}},
+    [EAGLE3] = {.gguf_name = "eagle3", .pairs = true},
+    [OWN] = {.gguf_name = "hunch-head"},
+    [BLOCKS] = {.gguf_name = "dflash", .keys = {caps}},
+    [ASSISTANT] = {.gguf_name = "gemma4-assistant", .keys = {hn_assistant_keys}},
+    [MTP_ASSISTANT] = {.gguf_name = "gemma4_mtp"},
 };
 
-const hn_dense *hn_head_family(const hn_head_desc *d, bool states) {
+const hn_family *hn_head_family(const hn_head_desc *d, bool states) {
     if (hn_head_is_whole(d)) return &families[OWN];
     return &families[d->rows.kind == HN_ROWS_BLOCK ? BLOCKS : d->rows.kind == HN_ROWS_BORROWED ? ASSISTANT : states ? EAGLE3 : OWN];
 }
 
-bool hn_head_family_blocks(const hn_dense *family) {
+bool hn_head_family_blocks(const hn_family *family) {
     return family == &families[BLOCKS];
 }
 
-hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hunch_error *err) {
+hunch_status hn_head_find_family(const hn_source *src, const hn_family **out, hunch_error *err) {
     *out = &families[FOLDER];
     if (hn_source_get_kind(src) == HN_SOURCE_HF)
         return hn_source_json(src, "config.json")
@@ -136,7 +148,7 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hun
                                                  "layers",
                              hn_source_path(src));
     for (int form = EAGLE3; form < KEY_FORMS; form++)
-        if (!strcmp(hn_source_architecture(src), families[form].prefix)) {
+        if (!strcmp(hn_source_architecture(src), families[form].gguf_name)) {
             *out = &families[form];
             return HUNCH_OK;
         }
@@ -148,7 +160,7 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hun
 static key_form form_of(const hn_source *src) {
     if (hn_source_get_kind(src) == HN_SOURCE_HF) return FOLDER;
     for (int form = OWN; form < KEY_FORMS; form++)
-        if (!strcmp(hn_source_architecture(src), families[form].prefix)) return (key_form)form;
+        if (!strcmp(hn_source_architecture(src), families[form].gguf_name)) return (key_form)form;
     return EAGLE3;
 }
 
@@ -156,7 +168,7 @@ const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i) {
     return i < MOST_NAMES ? table[key][form_of(src)][i] : NULL;
 }
 
-const char *hn_head_gguf_key(const hn_dense *family, hn_head_key key) {
+const char *hn_head_gguf_key(const hn_family *family, hn_head_key key) {
     return table[key][family - families][0];
 }
 

@@ -53,9 +53,9 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
     const char *architecture = NULL;
     bool said = false;
     *found = false;
-    if (hn_source_get_kind(src) != HN_SOURCE_GGUF || !target->dense) return HUNCH_OK;
+    if (hn_source_get_kind(src) != HN_SOURCE_GGUF || !target->family) return HUNCH_OK;
     const hunch_status st = hn_source_str(src, "general.architecture", &architecture, NULL, &said, err);
-    if (st || !said || strcmp(architecture, target->dense->prefix) != 0) return st;
+    if (st || !said || strcmp(architecture, target->family->gguf_name) != 0) return st;
     const int n = count_modules(src, "", "blk.%d.nextn.eh_proj.weight", target->layers);
     if (n == 0)
         return hn_fail(

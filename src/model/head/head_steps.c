@@ -233,10 +233,10 @@ hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_nam
 static hunch_status read_gguf_layers(hn_arch *a, hn_source *src, const hn_arch *target HN_UNUSED, hunch_error *err) {
     if (!hn_source_find(src, "blk.0.attn_q.weight")) return HUNCH_OK;
     const hn_arch before = *a;
-    const hn_dense *family;
+    const hn_family *family;
     bool pairs = false;
     hunch_status st = hn_head_find_family(src, &family, err);
-    if (!st) st = hn_dense_read_layers(a, src, family, err);
+    if (!st) st = hn_family_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_ROWS_IN_PAIRS, &pairs, err);
     a->files.rows_in_pairs = pairs;
