@@ -81,27 +81,23 @@ static hunch_status keys_write(hn_conversion *c) {
 }
 
 /* The tensors in the file's order, declared or written. */
-static hunch_status tensors_visit(hn_conversion *c, hn_visit_role visit) {
+static hunch_status tensors_visit(hn_conversion *c, bool write) {
     hunch_status status = HUNCH_OK;
     for (int role = 0; role < HN_ROLES && !status; role++)
         if (!hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, 0))
-            status = visit(c, (hn_role)role, 0);
-    return status ? status : hn_conversion_visit_layers(c, visit);
+            status = hn_conversion_visit_role(c, (hn_role)role, 0, write);
+    if (!status)
+        status = hn_conversion_visit_layers(c, write);
+    if (!status)
+        status = hn_conversion_visit_own(c, write);
+    return status ? status : hn_conversion_visit_tables(c, write);
 }
 
 static hunch_status tensors_write(hn_conversion *c) {
-    hunch_status status = tensors_visit(c, hn_conversion_declare_role);
-    if (!status)
-        status = hn_conversion_visit_own(c, false);
-    if (!status)
-        status = hn_conversion_visit_tables(c, false);
+    hunch_status status = tensors_visit(c, false);
     if (!status)
         status = leftovers_check(c);
-    if (!status)
-        status = tensors_visit(c, hn_conversion_write_role);
-    if (!status)
-        status = hn_conversion_visit_own(c, true);
-    return status ? status : hn_conversion_visit_tables(c, true);
+    return status ? status : tensors_visit(c, true);
 }
 
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {

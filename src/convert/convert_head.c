@@ -177,18 +177,6 @@ static hunch_status write_ids(head_conversion *k, const int32_t *list) {
     return st;
 }
 
-/* The constant coefficients of convolutions, the only tensor of three dimensions. */
-static hunch_status visit_base(head_conversion *k, const char *from, const char *to, bool write) {
-    const hn_arch *a = k->h->arch;
-    const uint64_t dims[3] = {(uint64_t)a->hidden, (uint64_t)a->draft_head.rows.block.conv.taps, 2};
-    hn_tensor *t;
-    hunch_status st = hn_source_need_shape(k->c.src, from, 3, dims, &t, k->c.err);
-    if (st) return st;
-    if (write) return hn_conversion_write(&k->c, t, true);
-    k->c.total += t->bytes;
-    return hn_gguf_declare(k->c.w, to, HN_F32, 3, dims, k->c.err);
-}
-
 static hunch_status visit_part(head_conversion *k, hn_head_part part, int number, bool write) {
     char from[128], to[128];
     uint64_t dims[2];
@@ -200,11 +188,11 @@ static hunch_status visit_part(head_conversion *k, hn_head_part part, int number
     const bool list = part == HN_HEAD_IDS || part == HN_HEAD_ORDER;
     if (list && write) return write_ids(k, part == HN_HEAD_IDS ? k->h->ids : k->h->order);
     if (list) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
-    if (part == HN_HEAD_CONV_BASE || part == HN_HEAD_FFN_CONV_BASE) return visit_base(k, from, to, write);
-    const bool vector = hn_head_part_is_vector(part);
-    hunch_status st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
-    if (st) return st;
-    return write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);
+    const bool vector = hn_head_part_is_vector(part), base = part == HN_HEAD_CONV_BASE || part == HN_HEAD_FFN_CONV_BASE;
+    const uint64_t sides[3] = {(uint64_t)k->h->arch->hidden, (uint64_t)k->h->arch->draft_head.rows.block.conv.taps, 2};
+    const int n_dims = base ? 3 : vector ? 1 : 2;
+    hunch_status st = hn_source_need_shape(k->c.src, from, n_dims, base ? sides : dims, &t, k->c.err);
+    return st ? st : hn_conversion_visit_tensor(&k->c, t, to, vector, n_dims, base ? sides : dims, 0, write);
 }
 
 static hunch_status visit_steps(head_conversion *k, bool write) {
@@ -220,7 +208,7 @@ static hunch_status visit_steps(head_conversion *k, bool write) {
         hn_step_name(&k->to, at, to);
         hn_step_shape(a, at, dims);
         st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
-        if (!st) st = write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);
+        if (!st) st = hn_conversion_visit_tensor(&k->c, t, to, vector, vector ? 1 : 2, dims, 0, write);
     }
     return st;
 }
@@ -234,7 +222,7 @@ static hunch_status visit(head_conversion *k, bool write) {
         for (int i = 0; !st && i < n; i++) st = visit_part(k, (hn_head_part)part, i, write);
     }
     if (!st) st = visit_steps(k, write);
-    if (!st) st = hn_conversion_visit_layers(&k->c, write ? hn_conversion_write_role : hn_conversion_declare_role);
+    if (!st) st = hn_conversion_visit_layers(&k->c, write);
     return st ? st : hn_conversion_visit_tables(&k->c, write);
 }
 

@@ -25,9 +25,9 @@ static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool 
     from.module += k;
     hn_head_part_shape(&c->own, part, dims);
     hunch_status st = hn_source_need(c->src, hn_head_name(&from, part, 0, name), vector ? 1 : 2, dims[0], dims[1], &t, c->err);
-    if (st) return st;
-    if (!write) return hn_conversion_declare(c, t, hn_head_name(&to, part, 0, written), vector, dims);
-    return vector ? hn_conversion_write_vector(c, t, c->own.files.norms_less_one ? 1 : 0) : hn_conversion_write(c, t, false);
+    const float more = vector && c->own.files.norms_less_one ? 1 : 0;
+    return st ? st
+              : hn_conversion_visit_tensor(c, t, hn_head_name(&to, part, 0, written), vector, vector ? 1 : 2, dims, more, write);
 }
 
 hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
@@ -39,7 +39,7 @@ hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
         for (size_t i = 0; !st && i < sizeof parts / sizeof *parts; i++) st = visit_part(c, parts[i], k, write);
     c->arch = c->own; /* its one layer is written like the model's */
     c->first_layer = model.layers;
-    if (!st) st = hn_conversion_visit_layers(c, write ? hn_conversion_write_role : hn_conversion_declare_role);
+    if (!st) st = hn_conversion_visit_layers(c, write);
     c->arch = model;
     c->first_layer = 0;
     return st;

@@ -40,40 +40,20 @@ hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
 /* Reads a matrix in that type, to be freed with hn_free. */
 hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
 
-/* convert_delta.c. Whether the tensor has value heads of a gated delta net, which a GGUF has in another order; and
- * writing such a tensor. */
-bool hn_conversion_has_heads(const hn_conversion *c, hn_role role, int layer);
-hunch_status hn_conversion_write_heads(hn_conversion *c, const hn_tensor *t, hn_role role, int layer);
-
 /* convert_own.c. The model's modules of multi-token prediction: finding them, and their tensors, as all others. */
 hunch_status hn_conversion_find_own(hn_conversion *c);
 hunch_status hn_conversion_visit_own(hn_conversion *c, bool write);
 
 /* convert_tensors.c. First all tensors are declared, then written in the same order. */
+hunch_status hn_conversion_visit_role(hn_conversion *c, hn_role role, int layer, bool write);
+hunch_status hn_conversion_visit_layers(hn_conversion *c, bool write);
+/* One without a role. more: added to the values of a vector. */
+hunch_status hn_conversion_visit_tensor(hn_conversion *c, hn_tensor *t, const char *name, bool vector, int n_dims, const uint64_t *dims,
+                                        float more, bool write);
 /* HUNCH_REFUSED: a GGUF has no type of 8-bit floats; or the folder is not read, for that reason. */
 hunch_status hn_conversion_refuse_fp8(hn_conversion *c, const hn_tensor *t);
-hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);
-hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector);
-hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more); /* more: added to its values */
-typedef hunch_status (*hn_visit_role)(hn_conversion *c, hn_role role, int layer);
-hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer);
-hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer);
-hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit);
-/* Writes bytes [first, first + bytes) of a tensor as they are stored, through a buffer of HN_CONVERSION_PIECE bytes. */
-enum { HN_CONVERSION_PIECE = 1 << 20 };
-hunch_status hn_conversion_copy(hn_conversion *c, const hn_tensor *t, size_t first, size_t bytes, void *buffer);
 /* Counts bytes of weights that were written, and reports them unless status is an error; returns status. */
 hunch_status hn_conversion_done(hn_conversion *c, size_t bytes, hunch_status status);
-
-/* convert_experts.c. The matrices of all experts for a role of a GGUF. */
-hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int layer);
-hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int layer);
-/* Vectors of all experts, declared or written. */
-hunch_status hn_conversion_visit_expert_vectors(hn_conversion *c, hn_role role, int layer, bool write);
-
-/* convert_heads.c. The matrices of heads of latent attention for a role of a GGUF. */
-hunch_status hn_conversion_declare_heads(hn_conversion *c, hn_role role, int layer);
-hunch_status hn_conversion_write_head_matrices(hn_conversion *c, hn_role role, int layer);
 
 /* Finishes the file, or removes it if status is an error. */
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);

@@ -1,23 +1,161 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_tensors.c - the tensors of a model's layers, by their roles: declared under their names in a GGUF, then written with their
- * rows in the order that the family has there. Experts: convert_experts.c; gated delta nets: convert_delta.c. */
+/* convert_tensors.c - the tensors of a GGUF: each is declared, then written, in one order. One is made of pieces: rows of a folder's
+ * tensors as they are stored, or changed on the way by one of a few means. Experts and heads have a piece each, all other tensors are one. */
 #include "convert/convert_private.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "format/quantised.h"
 
-/* ---- declaring ---- */
+/* ---- changes on the way --------------------------------------------------------------------------------------------------- */
 
-static hunch_status role_need(hn_conversion *c, hn_role role, int layer, hn_tensor **t) {
+/* Items are a matrix's rows, a vector's values. PAIRED: those of heads, rotated in halves in a folder, in neighbouring pairs in the
+ * family's GGUF. TILED: those of a gated delta net's value heads, in a folder by key heads (head k * each + r), in a GGUF r * key_heads + k (in
+ * Qwen3-Next by key heads too). EXCHANGED: rows and columns of a matrix. */
+typedef enum way { AS_STORED, PAIRED, TILED, TILED_COLUMNS, EXCHANGED } way;
+typedef struct change {
+    way way;
+    int size;        /* items of a head */
+    int first, dims; /* PAIRED: those of a head that are rotated; TILED: items before the first head */
+    const hn_delta_desc *delta;
+    bool floats; /* written as F32: value + more, or -e^value */
+    bool decay;
+    float more;
+} change;
+
+/* A tensor of the GGUF. */
+typedef struct written {
     char name[128];
-    uint64_t dims[2];
-    hn_arch_tensor_name(&c->arch, role, layer, name);
-    hn_arch_tensor_shape(&c->arch, role, layer, dims);
-    if (role == HN_ROLE_DELTA_CONV) return hn_source_need_shape(c->src, name, 3, (uint64_t[]){dims[0], 1, dims[1]}, t, c->err);
-    return hn_source_need(c->src, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, c->err);
+    hn_dtype type;
+    int n_dims;
+    uint64_t dims[3];
+    int pieces;
+    change by;
+} written;
+
+/* Items [first, first + items) of a folder's tensor. */
+typedef struct piece {
+    hn_tensor *tensor;
+    size_t first, items, bytes; /* bytes: of an item, as stored */
+} piece;
+
+/* Where an item of the folder is in the GGUF. */
+static size_t place_of(const change *c, size_t i) {
+    const size_t size = (size_t)c->size, first = (size_t)c->first;
+    if (c->way == PAIRED) {
+        const size_t r = i % size;
+        return r < first ? i : i - r + first + (size_t)hn_paired_row((int)(r - first), c->dims);
+    }
+    if (i < first || c->delta->fused_gates) return i;
+    const size_t keys = (size_t)c->delta->key_heads, each = (size_t)c->delta->value_heads / keys, head = (i - first) / size;
+    return first + (head % each * keys + head / each) * size + (i - first) % size;
 }
+
+/* items of `bytes` each, of `columns` numbers. */
+static void move_items(const change *c, size_t items, size_t bytes, size_t columns, const char *from, char *to) {
+    const size_t one = bytes / columns;
+    for (size_t i = 0; i < items; i++) {
+        if (c->way == PAIRED || c->way == TILED) memcpy(to + place_of(c, i) * bytes, from + i * bytes, bytes);
+        for (size_t k = 0; c->way == TILED_COLUMNS && k < columns; k++)
+            memcpy(to + i * bytes + place_of(c, k) * one, from + i * bytes + k * one, one);
+        for (size_t k = 0; c->way == EXCHANGED && k < columns; k++)
+            memcpy(to + (k * items + i) * one, from + i * bytes + k * one, one);
+    }
+}
+
+/* ---- which one a role has -------------------------------------------------------------------------------------------------- */
+
+/* Latent attention, whose folders have pairs too, unless they say otherwise. */
+static change latent_change(const hn_arch *a, hn_role role, const hn_latent_desc *d) {
+    if (role == HN_ROLE_K_B) return (change){.way = EXCHANGED};
+    if (a->rope_interleaved) return (change){0};
+    if (role == HN_ROLE_KV_A || role == HN_ROLE_KV_A_BIAS) return (change){PAIRED, d->rank + d->rope, d->rank, d->rope, NULL, 0, 0, 0};
+    if (role == HN_ROLE_Q_B || role == HN_ROLE_Q) return (change){PAIRED, d->nope + d->rope, d->nope, d->rope, NULL, 0, 0, 0};
+    return (change){0};
+}
+
+static change delta_change(hn_role role, const hn_delta_desc *d) {
+    const int keys = 2 * d->key_heads * d->key_dim;
+    switch (role) {
+    case HN_ROLE_DELTA_QKV:
+    case HN_ROLE_DELTA_CONV: return (change){TILED, d->value_dim, keys, 0, d, 0, 0, 0};
+    case HN_ROLE_DELTA_Z: return (change){TILED, d->value_dim, 0, 0, d, 0, 0, 0};
+    case HN_ROLE_DELTA_OUT: return (change){TILED_COLUMNS, d->value_dim, 0, 0, d, 0, 0, 0};
+    case HN_ROLE_DELTA_B:
+    case HN_ROLE_DELTA_A:
+    case HN_ROLE_DELTA_DECAY:
+    case HN_ROLE_DELTA_DT: return (change){TILED, 1, 0, 0, d, 0, 0, 0};
+    default: return (change){0};
+    }
+}
+
+static change change_of(const hn_conversion *c, hn_role role, int layer) {
+    const hn_arch *a = &c->arch;
+    const hn_layer_desc *l = &a->layer[layer];
+    change by = {0};
+    if (hn_role_of_layer(role) && l->mixer == HN_MIXER_LATENT) by = latent_change(a, role, &l->latent);
+    else if (hn_role_of_layer(role) && l->mixer == HN_MIXER_DELTA) by = delta_change(role, &l->delta);
+    else if (a->family->pairs && hn_role_is_rotated(role)) by = (change){PAIRED, l->head_dim, 0, a->rotation[0].dims, NULL, 0, 0, 0};
+    by.floats = hn_role_is_vector(role);
+    by.decay = hn_role_change(role) == HN_CHANGE_DECAY;
+    by.more = hn_arch_vector_more(a, role);
+    return by;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------------------------------------- */
+
+/* The folder's role that has the rows of a GGUF's, and the first of its rows: one of experts may have those of two. */
+static hn_role source_of(const hn_arch *a, hn_role role, int layer, size_t *first) {
+    *first = 0;
+    if (role == HN_ROLE_K_B || role == HN_ROLE_V_B) {
+        if (role == HN_ROLE_V_B) *first = (size_t)a->layer[layer].latent.nope;
+        return HN_ROLE_KV_B;
+    }
+    for (int joint = 0; joint < HN_ROLES && !hn_arch_has(a, role, layer); joint++) {
+        const hn_role *parts = hn_role_parts((hn_role)joint);
+        for (int k = 0; parts && hn_arch_has(a, (hn_role)joint, layer) && k < 3 && parts[k]; k++) {
+            if (parts[k] == role) *first = (size_t)k * (size_t)a->layer[layer].experts.width;
+            if (parts[k] == role) return (hn_role)joint;
+        }
+    }
+    return role;
+}
+
+/* Finds piece number e of a role of a GGUF. */
+static hunch_status piece_find(hn_conversion *c, hn_role role, int layer, int e, piece *p) {
+    const hn_arch *a = &c->arch;
+    const hn_role_kind kind = hn_role_kind_of(role);
+    size_t first;
+    const hn_role own = source_of(a, role, layer, &first);
+    const bool vectors = kind == HN_IS_EXPERT_VECTORS, value = hn_role_is_vector(role) && kind != HN_IS_CONVOLUTION;
+    const int matrices = kind == HN_IS_OF_EXPERTS ? hn_arch_matrices(a, own, layer) : 1;
+    uint64_t dims[3], part[2];
+    char name[128];
+    hn_arch_expert_name(a, own, layer, e, name);
+    hn_arch_tensor_shape(a, own, layer, dims);
+    hn_arch_tensor_shape(a, role, layer, part);
+    dims[2] = (uint64_t)matrices;
+    int n_dims = matrices > 1 ? 3 : value && !vectors ? 1 : 2;
+    if (kind == HN_IS_CONVOLUTION) {
+        dims[2] = dims[1];
+        dims[1] = 1;
+        n_dims = 3;
+    }
+    hunch_status st = hn_source_need_shape(c->src, name, n_dims, dims, &p->tensor, c->err);
+    if (st) return st;
+    const size_t each = value ? (size_t)dims[0] : kind == HN_IS_OF_HEADS ? (size_t)dims[1] / (size_t)a->layer[layer].heads
+                      : kind == HN_IS_CONVOLUTION ? (size_t)dims[2] : (size_t)dims[1];
+    const bool one_of_many = matrices > 1 || vectors || kind == HN_IS_OF_HEADS;
+    p->items = kind == HN_IS_OF_HEADS && role == HN_ROLE_K_B ? (size_t)part[0] : value ? (size_t)part[0] : (size_t)part[1];
+    p->first = (one_of_many ? (size_t)e * each : 0) + first;
+    p->bytes = p->tensor->bytes / (each * (size_t)(matrices > 1 ? matrices : vectors ? (int)dims[1]
+                                                   : kind == HN_IS_OF_HEADS ? a->layer[layer].heads : 1));
+    return HUNCH_OK;
+}
+
+/* ---- declaring ---------------------------------------------------------------------------------------------------------------- */
 
 hunch_status hn_conversion_refuse_fp8(hn_conversion *c, const hn_tensor *t) {
     hn_fp8_factors factors;
@@ -28,218 +166,181 @@ hunch_status hn_conversion_refuse_fp8(hn_conversion *c, const hn_tensor *t) {
                             hn_source_path(c->src), t->name);
 }
 
-hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector,
-                                   const uint64_t dims[2]) {
-    c->total += t->bytes;
-    if (vector)
-        return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
-    if (t->dtype == HN_F8_E4M3)
-        return hn_conversion_refuse_fp8(c, t);
-    return hn_gguf_declare(c->w, name, hn_conversion_type(c, t), 2, dims, c->err);
+/* first: the first piece's tensor. */
+static hunch_status check_piece(hn_conversion *c, const written *w, const piece *p, const hn_tensor *first) {
+    const hn_tensor *t = p->tensor;
+    const char *path = hn_source_path(c->src);
+    if (w->by.floats) return HUNCH_OK;
+    if (w->by.way == EXCHANGED && t->dtype > HN_BF16)
+        return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s has type %s: its rows are exchanged with its columns, expected floats", path,
+                       t->name, t->type_name);
+    if (t->dtype == HN_F8_E4M3) return hn_conversion_refuse_fp8(c, t);
+    if (w->by.way == TILED_COLUMNS && t->dtype > HN_BF16)
+        return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s: columns of %s are not moved, expected floats", path, t->name,
+                       hn_dtype_name(t->dtype));
+    if (t->dtype == first->dtype) return HUNCH_OK;
+    return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s has type %s: expected one type of all experts of a layer", path, t->name,
+                   t->type_name);
 }
 
-hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
-    char name[128];
+/* What a role of a layer becomes. */
+static void written_as(const hn_conversion *c, hn_role role, int layer, written *w) {
     const hn_arch named = {.files.form = HN_SOURCE_GGUF, .family = c->arch.family, .files.first_block = c->first_layer};
-    uint64_t dims[2];
-    hn_tensor *t;
-    if (hn_role_of_experts(role))
-        return hn_conversion_declare_experts(c, role, layer);
-    if (hn_role_of_expert_vectors(role))
-        return hn_conversion_visit_expert_vectors(c, role, layer, false);
-    if (hn_role_of_heads(role))
-        return hn_conversion_declare_heads(c, role, layer);
-    hunch_status status = role_need(c, role, layer, &t);
-    if (status)
-        return status;
-    hn_arch_tensor_name(&named, role, layer, name);
-    hn_arch_tensor_shape(&c->arch, role, layer, dims);
-    if (role == HN_ROLE_DELTA_CONV) {
-        c->total += t->bytes;
-        return hn_gguf_declare(c->w, name, HN_F32, 2, dims, c->err);
-    }
-    return hn_conversion_declare(c, t, name, hn_role_is_vector(role), dims);
-}
-
-/* ---- writing ---- */
-
-/* Rows that have another order in this family's GGUF: those of `heads` heads of `size` rows, of which `dims` from `first` on are rotated,
- * in halves in the folder, in neighbouring pairs in the GGUF. heads 0: the order stays. */
-typedef struct turn {
-    int heads, size, first, dims;
-} turn;
-
-static void rows_pair(char *to, const char *from, turn t, size_t row) {
-    for (int h = 0; h < t.heads; h++)
-        for (int i = 0; i < t.size; i++) {
-            const int at = i < t.first ? i : t.first + hn_paired_row(i - t.first, t.dims);
-            memcpy(to + (size_t)(h * t.size + at) * row, from + (size_t)(h * t.size + i) * row, row);
-        }
-}
-
-/* Of latent attention, whose folders have pairs too, unless they say otherwise. */
-static turn latent_turn(const hn_conversion *c, hn_role role, int layer) {
-    const hn_latent_desc *d = &c->arch.layer[layer].latent;
-    if (c->arch.rope_interleaved)
-        return (turn){0};
-    if (role == HN_ROLE_KV_A || role == HN_ROLE_KV_A_BIAS)
-        return (turn){1, d->rank + d->rope, d->rank, d->rope};
-    if (role == HN_ROLE_Q_B || role == HN_ROLE_Q)
-        return (turn){c->arch.layer[layer].heads, d->nope + d->rope, d->nope, d->rope};
-    return (turn){0};
-}
-
-static turn turn_of(const hn_conversion *c, hn_role role, int layer) {
+    const hn_role_kind kind = hn_role_kind_of(role);
     const hn_layer_desc *l = &c->arch.layer[layer];
-    uint64_t dims[2];
-    if (l->mixer == HN_MIXER_LATENT)
-        return latent_turn(c, role, layer);
-    if (!c->arch.family->pairs || !hn_role_is_rotated(role))
-        return (turn){0};
-    hn_arch_tensor_shape(&c->arch, role, layer, dims);
-    return (turn){(int)dims[hn_role_is_vector(role) ? 0 : 1] / l->head_dim, l->head_dim, 0, hn_conversion_rotation(c)->dims};
+    *w = (written){.pieces = 1, .n_dims = 2, .by = change_of(c, role, layer)};
+    hn_arch_tensor_name(&named, role, layer, w->name);
+    hn_arch_tensor_shape(&c->arch, role, layer, w->dims);
+    if (kind == HN_IS_OF_EXPERTS || kind == HN_IS_EXPERT_VECTORS) w->pieces = l->experts.count;
+    if (kind == HN_IS_OF_HEADS) w->pieces = l->heads;
+    if (kind == HN_IS_OF_EXPERTS || kind == HN_IS_OF_HEADS) w->n_dims = 3;
+    if (w->by.floats && kind != HN_IS_CONVOLUTION && kind != HN_IS_EXPERT_VECTORS) w->n_dims = 1;
+    w->dims[2] = (uint64_t)w->pieces;
 }
 
-static hunch_status rows_write(hn_conversion *c, const void *data, size_t bytes, const char *name, turn t) {
-    if (t.heads == 0)
-        return hn_gguf_data(c->w, data, bytes, c->err);
-    char *copy = hn_alloc(bytes);
-    if (copy == NULL)
-        return hn_fail_memory(c->err, name, bytes);
-    rows_pair(copy, data, t, bytes / ((size_t)t.heads * (size_t)t.size));
-    hunch_status status = hn_gguf_data(c->w, copy, bytes, c->err);
-    hn_free(copy);
-    return status;
+static hunch_status declare(hn_conversion *c, written *w, const hn_tensor *t) {
+    w->type = w->by.floats ? HN_F32 : w->n_dims > 2 ? t->dtype : hn_conversion_type(c, t);
+    return hn_gguf_declare(c->w, w->name, w->type, w->n_dims, w->dims, c->err);
 }
 
-/* Reads its bytes; to be freed with hn_free. */
-static hunch_status tensor_read(hn_conversion *c, const hn_tensor *t, void **out) {
-    *out = hn_alloc(t->bytes);
-    hunch_status status = *out == NULL ? hn_fail_memory(c->err, t->name, t->bytes)
-                                       : hn_source_read(c->src, t, 0, t->bytes, *out, c->err);
-    if (status) {
-        hn_free(*out);
-        *out = NULL;
+static hunch_status declare_role(hn_conversion *c, hn_role role, int layer, written *w) {
+    const hn_tensor *first = NULL;
+    hunch_status st = HUNCH_OK;
+    for (int e = 0; e < w->pieces && !st; e++) {
+        piece p;
+        st = piece_find(c, role, layer, e, &p);
+        if (st) break;
+        if (first == NULL) first = p.tensor;
+        c->total += p.items * p.bytes;
+        st = check_piece(c, w, &p, first);
     }
-    return status;
+    return st ? st : declare(c, w, first);
 }
 
-static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float more, turn rows) {
-    size_t n = 1;
-    void *stored;
-    for (int i = 0; i < t->n_dims; i++) n *= (size_t)t->dims[i];
-    hunch_status status = tensor_read(c, t, &stored);
-    if (status)
-        return status;
-    float *values = hn_zalloc(n, sizeof *values);
-    if (values != NULL) {
-        hn_dequantise(t->dtype, stored, n, values);
-        for (size_t i = 0; i < n && more != 0; i++)
-            values[i] += more;
-        status = rows_write(c, values, n * sizeof *values, t->name, rows);
-    } else {
-        status = hn_fail_memory(c->err, t->name, n * sizeof *values);
-    }
-    hn_free(values);
-    hn_free(stored);
-    return status;
-}
-
-hunch_status hn_conversion_copy(hn_conversion *c, const hn_tensor *t, size_t first, size_t bytes, void *buffer) {
-    hunch_status status = HUNCH_OK;
-    for (size_t at = 0; !status && at < bytes; at += HN_CONVERSION_PIECE) {
-        const size_t n = bytes - at < HN_CONVERSION_PIECE ? bytes - at : HN_CONVERSION_PIECE;
-        status = hn_source_read(c->src, t, first + at, n, buffer, c->err);
-        if (!status)
-            status = hn_gguf_data_piece(c->w, buffer, n, c->err);
-    }
-    return status;
-}
-
-/* Copies a matrix through a small buffer; one whose rows are reordered or converted is read as a whole. */
-static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, turn rows) {
-    const hn_dtype type = hn_conversion_type(c, t);
-    void *stored = NULL;
-    hunch_status status;
-    if (type != t->dtype) {
-        size_t bytes = 0;
-        status = hn_conversion_read_as(c, t, type, &stored, &bytes);
-        if (!status)
-            status = rows_write(c, stored, bytes, t->name, rows);
-    } else if (rows.heads > 0) {
-        status = tensor_read(c, t, &stored);
-        if (!status)
-            status = rows_write(c, stored, t->bytes, t->name, rows);
-    } else if ((stored = hn_alloc(HN_CONVERSION_PIECE)) == NULL) {
-        status = hn_fail_memory(c->err, t->name, HN_CONVERSION_PIECE);
-    } else {
-        status = hn_gguf_data_begin(c->w, t->bytes, c->err);
-        if (!status)
-            status = hn_conversion_copy(c, t, 0, t->bytes, stored);
-    }
-    hn_free(stored);
-    return status;
-}
+/* ---- writing -------------------------------------------------------------------------------------------------------------- */
 
 hunch_status hn_conversion_done(hn_conversion *c, size_t bytes, hunch_status status) {
     c->done += bytes;
-    if (!status && c->progress != NULL)
-        c->progress(c->user, c->done, c->total);
+    if (!status && c->progress != NULL) c->progress(c->user, c->done, c->total);
     return status;
 }
 
-/* Writes a matrix or vector. */
-static hunch_status tensor_write(hn_conversion *c, const hn_tensor *t, bool vector, float more, turn rows) {
-    hunch_status status = vector ? vector_write(c, t, more, rows) : matrix_write(c, t, rows);
-    return hn_conversion_done(c, t->bytes, status);
+/* As it is stored, through a small buffer. */
+static hunch_status piece_copy(hn_conversion *c, const piece *p) {
+    enum { ROOM = 1 << 20 };
+    const size_t first = p->first * p->bytes, bytes = p->items * p->bytes;
+    void *buffer = hn_alloc(ROOM);
+    hunch_status st = buffer ? HUNCH_OK : hn_fail_memory(c->err, p->tensor->name, ROOM);
+    for (size_t at = 0; !st && at < bytes; at += ROOM) {
+        const size_t n = bytes - at < ROOM ? bytes - at : ROOM;
+        st = hn_source_read(c->src, p->tensor, first + at, n, buffer, c->err);
+        if (!st) st = hn_gguf_data_piece(c->w, buffer, n, c->err);
+    }
+    hn_free(buffer);
+    return st;
 }
 
-hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector) {
-    return tensor_write(c, t, vector, 0, (turn){0});
+/* Reads the piece as it is stored, or in the type that is written; *bytes of an item then. To be freed with hn_free. */
+static hunch_status piece_read(hn_conversion *c, const written *w, const piece *p, char **out, size_t *bytes) {
+    const hn_tensor *t = p->tensor;
+    const size_t size = p->items * p->bytes, n = size / (size_t)hn_dtype_block_bytes(t->dtype) * (size_t)hn_dtype_block(t->dtype);
+    size_t all = 0;
+    *bytes = p->bytes;
+    if (!w->by.floats && w->type != t->dtype) {
+        const hunch_status st = hn_conversion_read_as(c, t, w->type, (void **)out, &all);
+        *bytes = all / p->items;
+        return st;
+    }
+    *out = hn_alloc(size);
+    hunch_status st = *out ? hn_source_read(c->src, t, p->first * p->bytes, size, *out, c->err) : hn_fail_memory(c->err, t->name, size);
+    float *f = !st && w->by.floats ? hn_alloc(n * sizeof *f) : NULL;
+    if (!st && w->by.floats && !f) st = hn_fail_memory(c->err, t->name, n * sizeof *f);
+    if (!f) return st;
+    hn_dequantise(t->dtype, *out, n, f);
+    for (size_t i = 0; i < n; i++) f[i] = w->by.decay ? (float)-exp((double)f[i]) : w->by.more != 0 ? f[i] + w->by.more : f[i];
+    hn_free(*out);
+    *out = (char *)f;
+    *bytes = n / p->items * sizeof *f;
+    return HUNCH_OK;
 }
 
-hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more) {
-    return tensor_write(c, t, true, more, (turn){0});
+static hunch_status piece_write(hn_conversion *c, const written *w, const piece *p) {
+    char *read = NULL, *moved = NULL;
+    size_t bytes = 0;
+    if (w->by.way == AS_STORED && !w->by.floats && w->type == p->tensor->dtype) return piece_copy(c, p);
+    hunch_status st = piece_read(c, w, p, &read, &bytes);
+    if (!st && w->by.way != AS_STORED) {
+        moved = hn_alloc(p->items * bytes);
+        if (moved)
+            move_items(&w->by, p->items, bytes, w->by.floats ? 1 : (size_t)p->tensor->dims[0], read, moved);
+        else
+            st = hn_fail_memory(c->err, p->tensor->name, p->items * bytes);
+    }
+    if (!st) st = hn_gguf_data_piece(c->w, moved ? moved : read, p->items * bytes, c->err);
+    hn_free(moved);
+    hn_free(read);
+    return st;
 }
 
-hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer) {
-    hn_tensor *t;
-    if (hn_role_of_experts(role))
-        return hn_conversion_write_experts(c, role, layer);
-    if (hn_role_of_expert_vectors(role))
-        return hn_conversion_visit_expert_vectors(c, role, layer, true);
-    if (hn_role_of_heads(role))
-        return hn_conversion_write_head_matrices(c, role, layer);
-    hunch_status status = role_need(c, role, layer, &t);
-    if (!status && hn_conversion_has_heads(c, role, layer))
-        return hn_conversion_done(c, t->bytes, hn_conversion_write_heads(c, t, role, layer));
-    return status ? status
-                  : tensor_write(c, t, hn_role_is_vector(role), hn_arch_vector_more(&c->arch, role),
-                                 turn_of(c, role, layer));
+static hunch_status begin(hn_conversion *c, written *w, const hn_tensor *t) {
+    size_t row = 0, rows = 1;
+    w->type = w->by.floats ? HN_F32 : w->n_dims > 2 ? t->dtype : hn_conversion_type(c, t);
+    hn_dtype_row_bytes(w->type, w->dims[0], &row);
+    for (int i = 1; i < w->n_dims; i++) rows *= (size_t)w->dims[i];
+    return hn_gguf_data_begin(c->w, row * rows, c->err);
 }
 
-/* ---- all of a layer ---- */
+static hunch_status write_role(hn_conversion *c, hn_role role, int layer, written *w) {
+    hunch_status st = HUNCH_OK;
+    for (int e = 0; e < w->pieces && !st; e++) {
+        piece p;
+        st = piece_find(c, role, layer, e, &p);
+        if (!st && e == 0) st = begin(c, w, p.tensor);
+        if (!st) st = hn_conversion_done(c, p.items * p.bytes, piece_write(c, w, &p));
+    }
+    return st;
+}
 
-/* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate (unless the family has
- * them in one), and so are their biases; and the two matrices of heads. */
+hunch_status hn_conversion_visit_role(hn_conversion *c, hn_role role, int layer, bool write) {
+    written w;
+    written_as(c, role, layer, &w);
+    return write ? write_role(c, role, layer, &w) : declare_role(c, role, layer, &w);
+}
+
+hunch_status hn_conversion_visit_tensor(hn_conversion *c, hn_tensor *t, const char *name, bool vector, int n_dims, const uint64_t *dims,
+                                        float more, bool write) {
+    size_t items = 1;
+    written w = {.n_dims = n_dims, .pieces = 1, .by = {.floats = vector, .more = more}};
+    for (int i = vector ? 0 : 1; i < n_dims; i++) items *= (size_t)dims[i];
+    const piece p = {t, 0, items, t->bytes / items};
+    memcpy(w.dims, dims, (size_t)n_dims * sizeof *dims);
+    memcpy(w.name, name, strlen(name) + 1);
+    if (!write) c->total += t->bytes;
+    hunch_status st = write ? begin(c, &w, t) : check_piece(c, &w, &p, t);
+    if (!write) return st ? st : declare(c, &w, t);
+    return st ? st : hn_conversion_done(c, t->bytes, piece_write(c, &w, &p));
+}
+
+/* ---- all of a layer --------------------------------------------------------------------------------------------------------- */
+
+/* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate (unless they are beside a
+ * dense half), and so are their biases; and the two matrices of heads. */
 static bool role_written(const hn_conversion *c, hn_role role, int layer) {
-    const bool vectors = hn_role_of_expert_vectors(role);
     const hn_layer_desc *l = &c->arch.layer[layer];
-    if (hn_role_of_heads(role) || role == HN_ROLE_KV_B)
-        return l->mixer == HN_MIXER_LATENT && role != HN_ROLE_KV_B;
-    if (!hn_role_of_experts(role) && !vectors)
-        return hn_arch_has(&c->arch, role, layer);
-    if (!hn_layer_has_experts(l) || (vectors && !l->experts.biases) || role == HN_ROLE_EXPERT_GATE_UP_BIAS)
-        return false;
-    const bool fused = l->ffn == HN_FFN_BESIDE;
-    return role == HN_ROLE_EXPERT_GATE_UP ? fused : (role != HN_ROLE_EXPERT_GATE && role != HN_ROLE_EXPERT_UP) || !fused;
+    const hn_role_kind kind = hn_role_kind_of(role);
+    const bool one = l->ffn == HN_FFN_BESIDE;
+    if (kind == HN_IS_OF_HEADS || role == HN_ROLE_KV_B) return l->mixer == HN_MIXER_LATENT && role != HN_ROLE_KV_B;
+    if (kind != HN_IS_OF_EXPERTS && kind != HN_IS_EXPERT_VECTORS) return hn_arch_has(&c->arch, role, layer);
+    if (!hn_layer_has_experts(l) || (kind == HN_IS_EXPERT_VECTORS && !l->experts.biases)) return false;
+    if (role == HN_ROLE_EXPERT_GATE_UP_BIAS) return false;
+    return role == HN_ROLE_EXPERT_GATE_UP ? one : (role != HN_ROLE_EXPERT_GATE && role != HN_ROLE_EXPERT_UP) || !one;
 }
 
-hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit) {
+hunch_status hn_conversion_visit_layers(hn_conversion *c, bool write) {
     hunch_status status = HUNCH_OK;
     for (int layer = 0; layer < c->arch.layers; layer++)
         for (int role = 0; role < HN_ROLES && !status; role++)
             if (hn_role_of_layer((hn_role)role) && role_written(c, (hn_role)role, layer))
-                status = visit(c, (hn_role)role, layer);
+                status = hn_conversion_visit_role(c, (hn_role)role, layer, write);
     return status;
 }

@@ -57,8 +57,9 @@ static void add_role(const hn_arch *a, hn_role role, int layer, matrices *m) {
         m->weights += one;
         return;
     }
-    const bool of_experts = hn_role_of_experts(role);
-    const double all = of_experts ? e->count : hn_role_of_heads(role) ? a->layer[layer].heads : 1;
+    const hn_role_kind kind = hn_role_kind_of(role);
+    const bool of_experts = kind == HN_IS_OF_EXPERTS;
+    const double all = of_experts ? e->count : kind == HN_IS_OF_HEADS ? a->layer[layer].heads : 1;
     m->weights += one * all;
     m->used += one * (of_experts ? e->used : all);
 }

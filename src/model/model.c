@@ -10,168 +10,60 @@ enum { PER_MODEL = 6 };
 
 static const hn_part whole = {0, 0};
 
-/* q, k and v: tensors of their own, or rows of a fused one; their biases likewise. */
-static hunch_status plan_qkv(hn_plan *p, int i, hunch_error *err) {
-    const hn_layer_desc *d = &p->m->arch.layer[i];
-    hn_layer *l = &p->m->layer[i];
-    const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
-    static const hn_role own[] = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V},
-                         own_bias[] = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS};
-    const hn_part fused[] = {{0, q}, {q, kv}, {q + kv, kv}};
-    hn_weight *const w[] = {&l->q, &l->k, &l->v};
-    hn_buf *const bias[] = {d->gated ? &l->gated_bias : &l->heads.q_bias, &l->heads.k_bias, &l->heads.v_bias};
-    hunch_status st = HUNCH_OK;
-    for (int j = 0; !st && j < 3; j++) {
-        if (!d->fused_qkv && !hn_arch_has(&p->m->arch, own[j], i)) continue;
-        st = d->fused_qkv ? hn_plan_matrix(p, HN_ROLE_QKV, i, fused[j], false, w[j], err)
-                          : hn_plan_matrix(p, own[j], i, whole, false, w[j], err);
+/* A tensor, or the part of it that belongs where the one of role `of` would. */
+static hunch_status plan_part(hn_plan *p, hn_role role, hn_role of, int i, hn_part part, hunch_error *err) {
+    void *to = hn_role_place(of, &p->m->arch.layer[i], &p->m->layer[i]);
+    hunch_status st;
+    switch (hn_role_kind_of(role)) {
+    case HN_IS_MATRIX:
+        if (role == HN_ROLE_KV_B) return hn_plan_heads(p, i, err);
+        st = hn_plan_matrix(p, role, i, part, hn_role_is_paired(of), to, err);
+        ((hn_weight *)to)->wide = hn_role_phase(role) == HN_PHASE_ROUTER; /* a wrong choice is not a rounding error */
+        return st;
+    case HN_IS_OF_EXPERTS: return hn_plan_experts(p, role, i, part, hn_role_is_paired(of), to, err);
+    case HN_IS_OF_HEADS: return role == HN_ROLE_K_B ? hn_plan_heads(p, i, err) : HUNCH_OK; /* of both */
+    case HN_IS_CONVOLUTION: return hn_plan_convolution(p, role, i, to, err);
+    case HN_IS_EXPERT_VECTORS: return hn_plan_expert_vectors(p, role, i, part, to, err);
+    case HN_IS_NORM:
+    case HN_IS_BIAS:
+    case HN_IS_VECTOR: break;
     }
-    for (int j = 0; !st && j < 3; j++)
-        st = d->fused_qkv ? hn_plan_vector(p, HN_ROLE_QKV_BIAS, i, fused[j], bias[j], err)
-                          : hn_plan_vector(p, own_bias[j], i, whole, bias[j], err);
-    return st;
+    return hn_plan_vector(p, role, i, part, to, err);
 }
 
-/* The gated delta net in place of attention. */
-static hunch_status plan_delta(hn_plan *p, int i, hunch_error *err) {
-    const hn_delta_desc *d = &p->m->arch.layer[i].delta;
-    hn_layer *l = &p->m->layer[i];
-    hunch_status st = hn_plan_matrix(p, d->fused ? HN_ROLE_DELTA_QKVZ : HN_ROLE_DELTA_QKV, i, whole, false, &l->q, err);
-    if (!st && !d->fused) st = hn_plan_matrix(p, HN_ROLE_DELTA_Z, i, whole, false, &l->z, err);
-    if (!st) st = hn_plan_matrix(p, d->fused_gates ? HN_ROLE_DELTA_BA : HN_ROLE_DELTA_B, i, whole, false, &l->beta, err);
-    if (!st && !d->fused_gates) st = hn_plan_matrix(p, HN_ROLE_DELTA_A, i, whole, false, &l->alpha, err);
-    if (!st) st = hn_plan_convolution(p, HN_ROLE_DELTA_CONV, i, &l->conv, err);
-    return st ? st : hn_plan_matrix(p, HN_ROLE_DELTA_OUT, i, whole, false, &l->o, err);
-}
-
-static hunch_status plan_latent(hn_plan *p, int i, hunch_error *err) {
-    hn_layer *l = &p->m->layer[i];
-    const bool reduced = p->m->arch.layer[i].latent.query_rank > 0;
-    hunch_status st = reduced ? hn_plan_matrix(p, HN_ROLE_Q_A, i, whole, false, &l->q_a, err) : HUNCH_OK;
-    if (!st) st = hn_plan_matrix(p, reduced ? HN_ROLE_Q_B : HN_ROLE_Q, i, whole, false, &l->q, err);
-    if (!st) st = hn_plan_matrix(p, HN_ROLE_KV_A, i, whole, false, &l->kv_a, err);
-    return st ? st : hn_plan_heads(p, i, err);
-}
-
-static hunch_status plan_mixer(hn_plan *p, int i, hunch_error *err) {
-    const hn_mixer mixer = p->m->arch.layer[i].mixer;
-    if (mixer == HN_MIXER_DELTA) return plan_delta(p, i, err);
-    hunch_status st = mixer == HN_MIXER_LATENT ? plan_latent(p, i, err) : plan_qkv(p, i, err);
-    return st ? st : hn_plan_matrix(p, HN_ROLE_O, i, whole, false, &p->m->layer[i].o, err);
-}
-
-static hunch_status plan_gate_up(hn_plan *p, int i, hunch_error *err) {
-    const hn_layer_desc *d = &p->m->arch.layer[i];
-    const bool fused = d->fused_gate_up;
-    const hn_part gate = {0, fused ? d->ffn_width : 0}, up = {fused ? d->ffn_width : 0, fused ? d->ffn_width : 0};
-    hn_layer *l = &p->m->layer[i];
-    hunch_status st = hn_plan_matrix(p, fused ? HN_ROLE_GATE_UP : HN_ROLE_GATE, i, gate, false, &l->gate, err);
-    return st ? st : hn_plan_matrix(p, fused ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, up, true, &l->up, err);
-}
-
-/* A router keeps full precision: a wrong choice is not a rounding error. */
-static hunch_status plan_router(hn_plan *p, hn_role role, int i, hn_weight *w, hunch_error *err) {
-    hunch_status st = hn_plan_matrix(p, role, i, whole, false, w, err);
-    w->wide = true;
-    return st;
-}
-
-static hunch_status plan_shared(hn_plan *p, int i, hunch_error *err) {
-    hn_layer_experts *l = &p->m->layer[i].experts;
-    const hn_expert_desc *d = &p->m->arch.layer[i].experts;
-    if (d->shared_width == 0) return HUNCH_OK;
-    hunch_status st = d->shared_gate ? plan_router(p, HN_ROLE_SHARED_ROUTER, i, &l->shared_router, err) : HUNCH_OK;
-    if (!st) st = hn_plan_matrix(p, HN_ROLE_SHARED_GATE, i, whole, false, &l->shared_gate, err);
-    if (!st) st = hn_plan_matrix(p, HN_ROLE_SHARED_UP, i, whole, true, &l->shared_up, err);
-    return st ? st : hn_plan_matrix(p, HN_ROLE_SHARED_DOWN, i, whole, false, &l->shared_down, err);
-}
-
-/* Biases of gate and up: two tensors, or one with an expert's gate and up one after another. */
-static hunch_status plan_expert_biases(hn_plan *p, int i, hunch_error *err) {
-    hn_layer_experts *l = &p->m->layer[i].experts;
-    const hn_expert_desc *d = &p->m->arch.layer[i].experts;
-    const hn_part halves[] = {{0, d->width}, {d->width, d->width}};
-    l->unit = (hn_expert_unit){.limit = d->limit, .alpha = d->alpha, .ld_bias = d->width,
-                               .gelu = p->m->arch.layer[i].ffn == HN_FFN_BESIDE};
-    hunch_status st = hn_plan_vector(p, HN_ROLE_SCORE_BIAS, i, whole, &l->score_bias, err);
-    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_UP_BIAS, i, halves[0], &l->unit.gate_bias, err);
-    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_UP_BIAS, i, halves[1], &l->unit.up_bias, err);
-    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_BIAS, i, whole, &l->unit.gate_bias, err);
-    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_UP_BIAS, i, whole, &l->unit.up_bias, err);
-    return st ? st : hn_plan_expert_vectors(p, HN_ROLE_EXPERT_DOWN_BIAS, i, whole, &l->down_bias, err);
-}
-
-static hunch_status plan_experts(hn_plan *p, int i, hunch_error *err) {
-    hn_layer_experts *l = &p->m->layer[i].experts;
-    const hn_expert_desc *d = &p->m->arch.layer[i].experts;
-    const bool both = hn_arch_has(&p->m->arch, HN_ROLE_EXPERT_GATE_UP, i);
-    const hn_part gate = {0, both ? d->width : 0}, up = {both ? d->width : 0, both ? d->width : 0};
-    l->choice = (hn_router){.experts = d->count, .used = d->used, .sigmoid = d->sigmoid, .normalised = d->normalised,
-                            .groups = d->groups, .groups_used = d->groups_used, .largest = d->largest, .scale = d->scale};
-    p->m->expert_layers++;
-    hunch_status st = plan_router(p, HN_ROLE_ROUTER, i, &l->router, err);
-    if (!st) st = hn_plan_vector(p, HN_ROLE_ROUTER_BIAS, i, whole, &l->choice.bias, err);
-    if (!st) st = plan_shared(p, i, err);
-    if (!st) st = plan_expert_biases(p, i, err);
-    if (!st) st = hn_plan_experts(p, both ? HN_ROLE_EXPERT_GATE_UP : HN_ROLE_EXPERT_GATE, i, gate, false, &l->gate, err);
-    if (!st) st = hn_plan_experts(p, both ? HN_ROLE_EXPERT_GATE_UP : HN_ROLE_EXPERT_UP, i, up, true, &l->up, err);
-    return st ? st : hn_plan_experts(p, HN_ROLE_EXPERT_DOWN, i, whole, false, &l->down, err);
-}
-
-static hunch_status plan_ffn(hn_plan *p, int i, hunch_error *err) {
-    const hn_layer_desc *d = &p->m->arch.layer[i];
-    hunch_status st = HUNCH_OK;
-    if (d->ffn != HN_FFN_EXPERTS) {
-        st = plan_gate_up(p, i, err);
-        if (!st) st = hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &p->m->layer[i].down, err);
+static hunch_status plan_role(hn_plan *p, hn_role role, int i, hunch_error *err) {
+    const hn_role *parts = hn_role_parts(role);
+    hunch_status st = parts ? HUNCH_OK : plan_part(p, role, role, i, whole, err);
+    for (int k = 0, first = 0; !st && parts && k < 3 && parts[k]; k++) {
+        uint64_t dims[2];
+        hn_arch_tensor_shape(&p->m->arch, parts[k], i, dims);
+        const bool bias = hn_role_is_vector(role);
+        const hn_part part = {first, (int)dims[bias ? 0 : 1]};
+        st = plan_part(p, role, parts[k], i, part, err);
+        first += part.count;
     }
-    return st || !hn_layer_has_experts(d) ? st : plan_experts(p, i, err);
-}
-
-/* The token's own input of a layer. */
-static hunch_status plan_input(hn_plan *p, int i, hunch_error *err) {
-    hn_layer *l = &p->m->layer[i];
-    if (p->m->arch.layer[i].token_input == 0) return HUNCH_OK;
-    hunch_status st = hn_plan_matrix(p, HN_ROLE_INPUT_GATE, i, whole, false, &l->input_gate, err);
-    return st ? st : hn_plan_matrix(p, HN_ROLE_INPUT_PRODUCT, i, whole, false, &l->input_product, err);
-}
-
-/* All vectors of the description. */
-static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
-    hn_layer *l = &p->m->layer[i];
-    const struct {
-        hn_role role;
-        hn_buf *dst;
-    } all[] = {{HN_ROLE_ATTN_NORM, &l->attn_norm},     {HN_ROLE_O_BIAS, &l->o_bias},
-               {HN_ROLE_Q_NORM, &l->heads.q_norm},     {HN_ROLE_K_NORM, &l->heads.k_norm},
-               {HN_ROLE_SINKS, &l->sinks},
-               {HN_ROLE_POST_ATTN_NORM, &l->post_attn_norm}, {HN_ROLE_FFN_NORM, &l->ffn_norm},
-               {HN_ROLE_PRE_FFN_NORM, &l->ffn_norm},   {HN_ROLE_GATE_BIAS, &l->gate_bias},
-               {HN_ROLE_UP_BIAS, &l->up_bias},         {HN_ROLE_DOWN_BIAS, &l->down_bias},
-               {HN_ROLE_POST_FFN_NORM, &l->post_ffn_norm}, {HN_ROLE_HYBRID_FFN_NORM, &l->ffn_norm},
-               {HN_ROLE_DELTA_DECAY, &l->decay},       {HN_ROLE_DELTA_DT, &l->dt},
-               {HN_ROLE_DELTA_NORM, &l->delta_norm},   {HN_ROLE_INPUT_NORM, &l->input_norm},
-               {HN_ROLE_LAYER_SCALE, &l->scale_at},
-               {HN_ROLE_ROUTER_SCALE, &l->experts.router_norm}, {HN_ROLE_EXPERT_SCALE, &l->experts.choice.expert_scale},
-               {HN_ROLE_PRE_EXPERTS_NORM, &l->experts.norm},    {HN_ROLE_POST_DENSE_NORM, &l->experts.post_dense_norm},
-               {HN_ROLE_POST_EXPERTS_NORM, &l->experts.post_norm},
-               {HN_ROLE_Q_A_NORM, &l->q_a_norm},       {HN_ROLE_KV_A_NORM, &l->kv_a_norm},
-               {HN_ROLE_Q_A_BIAS, &l->q_a_bias},       {HN_ROLE_KV_A_BIAS, &l->kv_a_bias}};
-    hunch_status st = HUNCH_OK;
-    for (size_t k = 0; !st && k < sizeof all / sizeof *all; k++)
-        st = hn_plan_vector(p, all[k].role, i, whole, all[k].dst, err);
     return st;
 }
 
-/* Matrices in the order of a pass. */
 hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
+    const hn_layer_desc *d = &p->m->arch.layer[i];
+    const hn_expert_desc *e = &d->experts;
     hn_layer *l = &p->m->layer[i];
+    hunch_status st = HUNCH_OK;
     l->heads.eps = p->m->arch.norm_eps;
-    l->heads.v_norm = p->m->arch.layer[i].v_norm;
-    hunch_status st = plan_mixer(p, i, err);
-    if (!st) st = plan_ffn(p, i, err);
-    if (!st) st = plan_input(p, i, err);
-    return st ? st : plan_vectors(p, i, err);
+    l->heads.v_norm = d->v_norm;
+    if (hn_layer_has_experts(d)) {
+        l->experts.choice = (hn_router){.experts = e->count, .used = e->used, .sigmoid = e->sigmoid, .normalised = e->normalised,
+                                        .groups = e->groups, .groups_used = e->groups_used, .largest = e->largest, .scale = e->scale};
+        l->experts.unit = (hn_expert_unit){.limit = e->limit, .alpha = e->alpha, .ld_bias = e->width, .gelu = d->ffn == HN_FFN_BESIDE};
+        p->m->expert_layers++;
+    }
+    for (int k = 0; !st && k < 2 * HN_ROLES; k++) { /* matrices first */
+        const hn_role role = (hn_role)(k % HN_ROLES);
+        if (hn_role_of_layer(role) && hn_role_is_vector(role) == (k >= HN_ROLES) && hn_arch_has(&p->m->arch, role, i))
+            st = plan_role(p, role, i, err);
+    }
+    return st;
 }
 
 static size_t frequency_bytes(const hn_rotation *r) {

@@ -76,7 +76,7 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
     char name[128];
     hn_arch_tensor_name(&p->m->arch, role, layer, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
-    return need_tensor(p, name, hn_role_is_vector(role) && !hn_role_of_expert_vectors(role) ? 1 : 2, dims[0], dims[1], t, err);
+    return need_tensor(p, name, hn_role_is_vector(role) && hn_role_kind_of(role) != HN_IS_EXPERT_VECTORS ? 1 : 2, dims[0], dims[1], t, err);
 }
 
 static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {

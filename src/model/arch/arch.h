@@ -214,10 +214,23 @@ typedef enum hn_change {
     HN_CHANGE_TAPS   /* [channels][taps], in a folder [channels][1][taps]: its columns one after another */
 } hn_change;
 hn_change hn_role_change(hn_role role);
-bool hn_role_is_vector(hn_role role);                        /* norms and biases */
-bool hn_role_of_experts(hn_role role);                       /* each expert of a layer has its own matrix */
-bool hn_role_of_heads(hn_role role);                         /* each head of a layer has its own matrix, all in one tensor */
-bool hn_role_of_expert_vectors(hn_role role);                /* each has its own vector, all in one tensor */
+typedef enum hn_role_kind {
+    HN_IS_MATRIX,
+    HN_IS_OF_EXPERTS,     /* a matrix for each expert of a layer */
+    HN_IS_OF_HEADS,       /* a matrix for each head of a layer, all in one tensor */
+    HN_IS_NORM,           /* vectors from here on */
+    HN_IS_BIAS,
+    HN_IS_VECTOR,         /* as stored */
+    HN_IS_CONVOLUTION,
+    HN_IS_EXPERT_VECTORS, /* a vector for each expert, all in one tensor */
+} hn_role_kind;
+hn_role_kind hn_role_kind_of(hn_role role);
+bool hn_role_is_vector(hn_role role);
+bool hn_role_is_paired(hn_role role);           /* products read it together with the one before it */
+const hn_role *hn_role_parts(hn_role role);     /* up to 3, then 0, whose rows it has one after another; NULL: it has its own */
+struct hn_layer;
+/* Where it is loaded to, an hn_weight or a vector's hn_buf; NULL: elsewhere. */
+void *hn_role_place(hn_role role, const hn_layer_desc *d, struct hn_layer *l);
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
 bool hn_role_is_rotated(hn_role role);                            /* its rows, or its values for each head, are rotated */
 bool hn_role_ends_branch(hn_role role);                      /* a bias of a branch's output */
