@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert_tensors.c - the tensors of a GGUF: each is declared, then written, in one order. One is made of pieces: rows of a folder's
- * tensors as they are stored, or changed on the way by one of a few means. Experts and heads have a piece each, all other tensors are one. */
+ * tensors as they are stored, or changed on the way by one of a few means. Experts and heads have a piece each, other tensors are one. */
 #include "convert/convert_private.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 /* ---- changes on the way --------------------------------------------------------------------------------------------------- */
 
 /* Items are a matrix's rows, a vector's values. PAIRED: those of heads, rotated in halves in a folder, in neighbouring pairs in the
- * family's GGUF. TILED: those of a gated delta net's value heads, in a folder by key heads (head k * each + r), in a GGUF r * key_heads + k (in
- * Qwen3-Next by key heads too). EXCHANGED: rows and columns of a matrix. */
+ * family's GGUF. TILED: those of a gated delta net's value heads, in a folder by key heads (head k * each + r), in a GGUF r * key_heads + k
+ * (in Qwen3-Next by key heads too). EXCHANGED: rows and columns of a matrix. */
 typedef enum way { AS_STORED, PAIRED, TILED, TILED_COLUMNS, EXCHANGED } way;
 typedef struct change {
     way way;
