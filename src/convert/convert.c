@@ -83,7 +83,7 @@ static hunch_status keys_write(hn_conversion *c) {
 /* The tensors in the file's order, declared or written. */
 static hunch_status tensors_visit(hn_conversion *c, bool write) {
     hunch_status status = HUNCH_OK;
-    for (int role = 0; role < HN_ROLES && !status; role++)
+    for (int role = 0; role < HN_ROLES_OF_MODELS && !status; role++)
         if (!hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, 0))
             status = hn_conversion_visit_role(c, (hn_role)role, 0, write);
     if (!status)

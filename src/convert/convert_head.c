@@ -140,8 +140,8 @@ static hunch_status put_rows(head_conversion *k) {
 static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
     if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
-    const hn_step_tensor most = {k->from.steps.resblocks > 0 ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
-    hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, most));
+    const hn_tensor_id most = {k->from.steps.resblocks > 0 ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
+    hunch_status st = hn_conversion_put_type(c, hn_tensor_find(c->src, &k->from, most));
     return st ? st : put_number(k, HN_HEAD_KEY_TOKENS, c->arch.vocab);
 }
 
@@ -177,51 +177,30 @@ static hunch_status write_ids(head_conversion *k, const int32_t *list) {
     return st;
 }
 
-static hunch_status visit_part(head_conversion *k, hn_head_part part, int number, bool write) {
+static hunch_status visit_tensor(head_conversion *k, hn_tensor_id id, bool write) {
+    const hn_arch *a = k->h->arch;
+    const bool list = id.role == HN_HEAD_IDS || id.role == HN_HEAD_ORDER, vector = hn_role_is_vector(id.role);
+    const bool sides = hn_role_kind_of(id.role) == HN_IS_SIDES;
+    const int n_dims = sides ? 3 : vector ? 1 : 2;
     char from[128], to[128];
-    uint64_t dims[2];
+    uint64_t dims[3];
     hn_tensor *t;
-    hn_head_part_shape(k->h->arch, part, dims);
-    if (!hn_head_name(&k->to, part, number, to) || !hn_head_name(&k->from, part, number, from))
+    hn_arch_shape(a, id, dims);
+    if (!hn_tensor_name(&k->to, id, to) || !hn_tensor_name(&k->from, id, from))
         return hn_fail(k->c.err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for",
                        hn_source_path(k->c.src));
-    const bool list = part == HN_HEAD_IDS || part == HN_HEAD_ORDER;
-    if (list && write) return write_ids(k, part == HN_HEAD_IDS ? k->h->ids : k->h->order);
+    if (list && write) return write_ids(k, id.role == HN_HEAD_IDS ? k->h->ids : k->h->order);
     if (list) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
-    const bool vector = hn_head_part_is_vector(part), base = part == HN_HEAD_CONV_BASE || part == HN_HEAD_FFN_CONV_BASE;
-    const uint64_t sides[3] = {(uint64_t)k->h->arch->hidden, (uint64_t)k->h->arch->draft_head.rows.block.conv.taps, 2};
-    const int n_dims = base ? 3 : vector ? 1 : 2;
-    hunch_status st = hn_source_need_shape(k->c.src, from, n_dims, base ? sides : dims, &t, k->c.err);
-    return st ? st : hn_conversion_visit_tensor(&k->c, t, to, vector, n_dims, base ? sides : dims, 0, write);
-}
-
-static hunch_status visit_steps(head_conversion *k, bool write) {
-    const hn_arch *a = k->h->arch;
-    hn_step_tensor at = {0, 0, -1};
-    hunch_status st = HUNCH_OK;
-    while (!st && hn_step_next(a, &at)) {
-        char from[128], to[128];
-        uint64_t dims[2];
-        hn_tensor *t;
-        const bool vector = hn_step_part_is_vector(at.part);
-        hn_step_name(&k->from, at, from);
-        hn_step_name(&k->to, at, to);
-        hn_step_shape(a, at, dims);
-        st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
-        if (!st) st = hn_conversion_visit_tensor(&k->c, t, to, vector, vector ? 1 : 2, dims, 0, write);
-    }
-    return st;
+    if (sides) memcpy(dims, (uint64_t[]){(uint64_t)a->hidden, dims[0] / 2 / (uint64_t)a->hidden, 2}, sizeof dims);
+    hunch_status st = hn_source_need_shape(k->c.src, from, n_dims, dims, &t, k->c.err);
+    return st ? st : hn_conversion_visit_tensor(&k->c, t, to, vector, n_dims, dims, 0, write);
 }
 
 static hunch_status visit(head_conversion *k, bool write) {
-    const hn_arch *a = k->h->arch;
+    hn_tensor_id t = {HN_HEAD_FC, -1, 0};
     hunch_status st = HUNCH_OK;
-    for (int part = 0; part < HN_HEAD_PARTS; part++) {
-        const int n = hn_head_part_count(a, (hn_head_part)part);
-        if (!hn_head_has(a, (hn_head_part)part) || (part == HN_HEAD_IDS && !k->h->ids)) continue;
-        for (int i = 0; !st && i < n; i++) st = visit_part(k, (hn_head_part)part, i, write);
-    }
-    if (!st) st = visit_steps(k, write);
+    while (!st && hn_head_next(k->h->arch, &t))
+        if (t.role != HN_HEAD_IDS || k->h->ids) st = visit_tensor(k, t, write);
     if (!st) st = hn_conversion_visit_layers(&k->c, write);
     return st ? st : hn_conversion_visit_tables(&k->c, write);
 }

@@ -15,23 +15,22 @@ hunch_status hn_conversion_find_own(hn_conversion *c) {
 }
 
 /* Visits the part of module k. If modules share one, each gets a copy, as in other GGUF files. */
-static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
+static hunch_status visit_part(hn_conversion *c, hn_role part, int k, bool write) {
     const hn_head_names to = {.form = &hn_head_own_gguf, .front = "", .module = c->arch.layers + k};
     hn_head_names from = hn_head_names_of(&c->own);
-    const bool vector = hn_head_part_is_vector(part);
+    const bool vector = hn_role_is_vector(part);
     char name[128], written[128];
     uint64_t dims[2];
     hn_tensor *t;
-    from.module += k;
-    hn_head_part_shape(&c->own, part, dims);
-    hunch_status st = hn_source_need(c->src, hn_head_name(&from, part, 0, name), vector ? 1 : 2, dims[0], dims[1], &t, c->err);
+    hn_arch_tensor_shape(&c->own, part, 0, dims);
+    hunch_status st = hn_source_need(c->src, hn_head_name(&from, part, k, name), vector ? 1 : 2, dims[0], dims[1], &t, c->err);
     const float more = vector && c->own.files.norms_less_one ? 1 : 0;
     return st ? st
               : hn_conversion_visit_tensor(c, t, hn_head_name(&to, part, 0, written), vector, vector ? 1 : 2, dims, more, write);
 }
 
 hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
-    static const hn_head_part parts[] = {HN_HEAD_FC, HN_HEAD_TOKEN_NORM, HN_HEAD_STREAM_NORM, HN_HEAD_OUTPUT_NORM};
+    static const hn_role parts[] = {HN_HEAD_FC, HN_HEAD_TOKEN_NORM, HN_HEAD_STREAM_NORM, HN_HEAD_OUTPUT_NORM};
     const hn_arch model = c->arch;
     hunch_status st = HUNCH_OK;
     if (c->arch.files.next_layers == 0) return HUNCH_OK;

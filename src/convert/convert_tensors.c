@@ -113,7 +113,7 @@ static hn_role source_of(const hn_arch *a, hn_role role, int layer, size_t *firs
         if (role == HN_ROLE_V_B) *first = (size_t)a->layer[layer].latent.nope;
         return HN_ROLE_KV_B;
     }
-    for (int joint = 0; joint < HN_ROLES && !hn_arch_has(a, role, layer); joint++) {
+    for (int joint = 0; joint < HN_ROLES_OF_MODELS && !hn_arch_has(a, role, layer); joint++) {
         const hn_role *parts = hn_role_parts((hn_role)joint);
         for (int k = 0; parts && hn_arch_has(a, (hn_role)joint, layer) && k < 3 && parts[k]; k++) {
             if (parts[k] == role) *first = (size_t)k * (size_t)a->layer[layer].experts.width;
@@ -339,7 +339,7 @@ static bool role_written(const hn_conversion *c, hn_role role, int layer) {
 hunch_status hn_conversion_visit_layers(hn_conversion *c, bool write) {
     hunch_status status = HUNCH_OK;
     for (int layer = 0; layer < c->arch.layers; layer++)
-        for (int role = 0; role < HN_ROLES && !status; role++)
+        for (int role = 0; role < HN_ROLES_OF_MODELS && !status; role++)
             if (hn_role_of_layer((hn_role)role) && role_written(c, (hn_role)role, layer))
                 status = hn_conversion_visit_role(c, (hn_role)role, layer, write);
     return status;

@@ -70,7 +70,7 @@ static matrices count_matrices(const hn_arch *a) {
         AROUND = 3
     }; /* norms, products, rotation, attention and sums of a layer; embedding, norm, output */
     matrices m = {.operations = LAYER * a->layers + AROUND};
-    for (int role = 0; role < HN_ROLES; role++) {
+    for (int role = 0; role < HN_ROLES_OF_MODELS; role++) {
         const int layers = hn_role_of_layer((hn_role)role) ? a->layers : 1;
         for (int i = 0; i < layers; i++) add_role(a, (hn_role)role, i, &m);
     }

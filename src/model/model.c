@@ -10,36 +10,38 @@ enum { PER_MODEL = 6 };
 
 static const hn_part whole = {0, 0};
 
-/* A tensor, or the part of it that belongs where the one of role `of` would. */
-static hunch_status plan_part(hn_plan *p, hn_role role, hn_role of, int i, hn_part part, hunch_error *err) {
-    void *to = hn_role_place(of, &p->m->arch.layer[i], &p->m->layer[i]);
+/* A tensor, or the part of it that belongs where another one would. */
+static hunch_status plan_part(hn_plan *p, hn_tensor_id t, hn_tensor_id of, hn_part part, hunch_error *err) {
+    void *to = hn_tensor_place(p->m, of);
+    const bool pair = hn_role_is_paired(of.role);
     hunch_status st;
-    switch (hn_role_kind_of(role)) {
+    switch (hn_role_kind_of(t.role)) {
     case HN_IS_MATRIX:
-        if (role == HN_ROLE_KV_B) return hn_plan_heads(p, i, err);
-        st = hn_plan_matrix(p, role, i, part, hn_role_is_paired(of), to, err);
-        ((hn_weight *)to)->wide = hn_role_phase(role) == HN_PHASE_ROUTER; /* a wrong choice is not a rounding error */
+        if (t.role == HN_ROLE_KV_B) return hn_plan_heads(p, t.k, err);
+        st = hn_plan_matrix(p, t, part, pair, to, err);
+        ((hn_weight *)to)->wide = hn_role_phase(t.role) == HN_PHASE_ROUTER; /* a wrong choice is not a rounding error */
         return st;
-    case HN_IS_OF_EXPERTS: return hn_plan_experts(p, role, i, part, hn_role_is_paired(of), to, err);
-    case HN_IS_OF_HEADS: return role == HN_ROLE_K_B ? hn_plan_heads(p, i, err) : HUNCH_OK; /* of both */
-    case HN_IS_CONVOLUTION: return hn_plan_convolution(p, role, i, to, err);
-    case HN_IS_EXPERT_VECTORS: return hn_plan_expert_vectors(p, role, i, part, to, err);
+    case HN_IS_OF_EXPERTS: return hn_plan_experts(p, t.role, t.k, part, pair, to, err);
+    case HN_IS_OF_HEADS: return t.role == HN_ROLE_K_B ? hn_plan_heads(p, t.k, err) : HUNCH_OK; /* of both */
+    case HN_IS_CONVOLUTION: return hn_plan_convolution(p, t.role, t.k, to, err);
+    case HN_IS_EXPERT_VECTORS: return hn_plan_expert_vectors(p, t.role, t.k, part, to, err);
+    case HN_IS_SIDES:
     case HN_IS_NORM:
     case HN_IS_BIAS:
     case HN_IS_VECTOR: break;
     }
-    return hn_plan_vector(p, role, i, part, to, err);
+    return hn_plan_vector(p, t, part, to, err);
 }
 
-static hunch_status plan_role(hn_plan *p, hn_role role, int i, hunch_error *err) {
-    const hn_role *parts = hn_role_parts(role);
-    hunch_status st = parts ? HUNCH_OK : plan_part(p, role, role, i, whole, err);
-    for (int k = 0, first = 0; !st && parts && k < 3 && parts[k]; k++) {
+hunch_status hn_plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err) {
+    const hn_role *parts = hn_role_parts(t.role);
+    hunch_status st = parts ? HUNCH_OK : plan_part(p, t, t, whole, err);
+    for (int k = 0, first = 0; !st && parts && k < 4 && parts[k]; k++) {
+        const hn_tensor_id of = {parts[k], t.k, t.block};
         uint64_t dims[2];
-        hn_arch_tensor_shape(&p->m->arch, parts[k], i, dims);
-        const bool bias = hn_role_is_vector(role);
-        const hn_part part = {first, (int)dims[bias ? 0 : 1]};
-        st = plan_part(p, role, parts[k], i, part, err);
+        hn_arch_shape(&p->m->arch, of, dims);
+        const hn_part part = {first, (int)dims[hn_role_is_vector(t.role) ? 0 : 1]};
+        st = plan_part(p, t, of, part, err);
         first += part.count;
     }
     return st;
@@ -58,10 +60,10 @@ hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
         l->experts.unit = (hn_expert_unit){.limit = e->limit, .alpha = e->alpha, .ld_bias = e->width, .gelu = d->ffn == HN_FFN_BESIDE};
         p->m->expert_layers++;
     }
-    for (int k = 0; !st && k < 2 * HN_ROLES; k++) { /* matrices first */
-        const hn_role role = (hn_role)(k % HN_ROLES);
-        if (hn_role_of_layer(role) && hn_role_is_vector(role) == (k >= HN_ROLES) && hn_arch_has(&p->m->arch, role, i))
-            st = plan_role(p, role, i, err);
+    for (int k = 0; !st && k < 2 * HN_ROLES_OF_MODELS; k++) { /* matrices first */
+        const hn_role role = (hn_role)(k % HN_ROLES_OF_MODELS);
+        if (hn_role_of_layer(role) && hn_role_is_vector(role) == (k >= HN_ROLES_OF_MODELS) && hn_arch_has(&p->m->arch, role, i))
+            st = hn_plan_tensor(p, (hn_tensor_id){role, i, 0}, err);
     }
     return st;
 }
@@ -107,8 +109,8 @@ static hunch_status plan_token_inputs(hn_plan *p, hunch_error *err) {
     hn_model *m = p->m;
     hunch_status st = hn_plan_table(p, HN_ROLE_TOKEN_TABLE, &m->token_table, err);
     if (!st && hn_arch_has(&m->arch, HN_ROLE_TOKEN_PRODUCT, 0))
-        st = hn_plan_matrix(p, HN_ROLE_TOKEN_PRODUCT, 0, whole, false, &m->token_product, err);
-    return st ? st : hn_plan_vector(p, HN_ROLE_TOKEN_NORM, 0, whole, &m->token_norm, err);
+        st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_TOKEN_PRODUCT, 0, 0}, whole, false, &m->token_product, err);
+    return st ? st : hn_plan_vector(p, (hn_tensor_id){HN_ROLE_TOKEN_NORM, 0, 0}, whole, &m->token_norm, err);
 }
 
 static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
@@ -119,7 +121,7 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
     p->mapped_experts = load->mapped_experts;
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
-    st = hn_plan_matrix(p, HN_ROLE_EMBEDDING, 0, whole, false, &m->embedding, err);
+    st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_EMBEDDING, 0, 0}, whole, false, &m->embedding, err);
     if (st) return st;
     if (!a->tied) { /* a pass reads only one row of it */
         m->weight_bytes = 0;
@@ -127,8 +129,8 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
     }
     st = plan_token_inputs(p, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
-    if (!st) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, whole, &m->output_norm, err);
-    if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, whole, false, &m->output, err);
+    if (!st) st = hn_plan_vector(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM, 0, 0}, whole, &m->output_norm, err);
+    if (!st && !a->tied) st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_OUTPUT, 0, 0}, whole, false, &m->output, err);
     hn_plan_rotations(p);
     if (m->expert_layers > 0) m->expert_bytes /= (uint64_t)m->expert_layers;
     return st ? st : check_rest(p, err);

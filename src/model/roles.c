@@ -1,68 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roles.c - the tensors of all families, a row each: names, kind, shape, phase, and the condition for a layer to have
- * it. All properties of a role are in this table. */
+/* roles.c - the tensors of all models, heads and their steps, a row each: names, kind, shape, phase, the condition for a description to
+ * have it, and where it is loaded to. All properties of a role are in this table, but names in a head's files (model/head/head_forms.c). */
 #include "model/model.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-/* ---- widths ---------------------------------------------------------------------------------------------------------------- */
-
-typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, QUERY_HEADS, KEYS, ALL_HEADS, FFN, BOTH_FFN,
-                     MIXED, QUERY_RANK, RANK, LATENT_ROW, NOPE, HEAD_VALUE, LATENT_HEADS,
-                     TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE,
-                     EXPERTS, EXPERT, BOTH_EXPERT, SHARED, INPUT, ALL_INPUTS } width;
-
-/* READ: the input of the products of a layer's attention. */
-static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
-    const hn_delta_desc *d = &l->delta;
-    const hn_latent_desc *t = &l->latent;
-    const uint64_t heads = (uint64_t)l->heads;
-    const int values = d->value_heads * d->value_dim, channels = 2 * d->key_heads * d->key_dim + values;
-    const int hidden = a->hidden, q = l->heads * l->head_dim, kv = l->kv_heads * l->head_dim;
-    switch (w) {
-    case ONE: return 1;
-    case HIDDEN: return (uint64_t)hidden;
-    case READ: return (uint64_t)(hn_layer_reads_pair(l) ? 2 * hidden : hidden);
-    case VOCAB: return (uint64_t)a->vocab;
-    case HEAD: return (uint64_t)l->head_dim;
-    case QUERIES: return (uint64_t)q;
-    case QUERY_ROWS: return l->mixer == HN_MIXER_LATENT ? heads * (uint64_t)(t->nope + t->rope) : (l->gated ? 2 : 1) * (uint64_t)q;
-    case QUERY_HEADS: return heads;
-    case KEYS: return (uint64_t)kv;
-    case ALL_HEADS: return (uint64_t)q + 2 * (uint64_t)kv;
-    case FFN: return (uint64_t)l->ffn_width;
-    case BOTH_FFN: return 2 * (uint64_t)l->ffn_width;
-    case MIXED: return (uint64_t)hn_layer_mixed_width(l);
-    case QUERY_RANK: return (uint64_t)t->query_rank;
-    case RANK: return (uint64_t)t->rank;
-    case LATENT_ROW: return (uint64_t)t->rank + (uint64_t)t->rope;
-    case NOPE: return (uint64_t)t->nope;
-    case HEAD_VALUE: return (uint64_t)t->value;
-    case LATENT_HEADS: return heads * (uint64_t)(t->nope + t->value);
-    case TAPS: return (uint64_t)d->taps;
-    case CHANNELS: return (uint64_t)channels;
-    case VALUES: return (uint64_t)values;
-    case CHANNELS_VALUES: return (uint64_t)channels + (uint64_t)values;
-    case VALUE_HEADS: return (uint64_t)d->value_heads;
-    case BOTH_HEADS: return 2 * (uint64_t)d->value_heads;
-    case VALUE: return (uint64_t)d->value_dim;
-    case EXPERTS: return (uint64_t)l->experts.count;
-    case EXPERT: return (uint64_t)l->experts.width;
-    case BOTH_EXPERT: return 2 * (uint64_t)l->experts.width;
-    case SHARED: return (uint64_t)l->experts.shared_width;
-    case INPUT: return (uint64_t)l->token_input;
-    case ALL_INPUTS: return (uint64_t)l->token_input * (uint64_t)a->layers;
-    }
-    return 0;
-}
-
-/* ---- conditions: whether a layer has the tensor ---------------------------------------------------------------------------- */
+static const hn_input_stage *in_of(const hn_arch *a) { return &a->draft_head.input; }
+static const hn_output_stage *out_of(const hn_arch *a) { return &a->draft_head.output; }
+static const hn_rows_stage *rows_of(const hn_arch *a) { return &a->draft_head.rows; }
 
 typedef bool has_fn(const hn_arch *a, const hn_layer_desc *l);
 #define HAS(name, condition) \
     static bool name(const hn_arch *a HN_UNUSED, const hn_layer_desc *l HN_UNUSED) { return condition; }
+HAS(joint_norms, in_of(a)->stream == HN_STREAM_JOINT && in_of(a)->joint.norms)
+
+/* ---- sizes ---------------------------------------------------------------------------------------------------------------- */
+
+typedef uint64_t size_fn(const hn_arch *a, const hn_layer_desc *l, hn_tensor_id t);
+#define SIZE(name, value) \
+    static uint64_t name(const hn_arch *a HN_UNUSED, const hn_layer_desc *l HN_UNUSED, hn_tensor_id t HN_UNUSED) { \
+        return (uint64_t)(value);                                                                                  \
+    }
+SIZE(n_one, 1)
+SIZE(n_hidden, a->hidden)
+SIZE(n_read, hn_layer_reads_pair(l) ? 2 * a->hidden : a->hidden) /* the input of the products of a layer's attention */
+SIZE(n_vocab, a->vocab)
+SIZE(n_head, l->head_dim)
+SIZE(n_query_rows, l->heads * (l->mixer == HN_MIXER_LATENT ? l->latent.nope + l->latent.rope : (l->gated ? 2 : 1) * l->head_dim))
+SIZE(n_query_heads, l->heads)
+SIZE(n_keys, l->kv_heads * l->head_dim)
+SIZE(n_all_heads, (l->heads + 2 * l->kv_heads) * l->head_dim)
+SIZE(n_ffn, l->ffn_width)
+SIZE(n_both_ffn, 2 * l->ffn_width)
+SIZE(n_mixed, hn_layer_mixed_width(l))
+SIZE(n_query_rank, l->latent.query_rank)
+SIZE(n_rank, l->latent.rank)
+SIZE(n_latent_row, l->latent.rank + l->latent.rope)
+SIZE(n_nope, l->latent.nope)
+SIZE(n_head_value, l->latent.value)
+SIZE(n_latent_heads, l->heads * (l->latent.nope + l->latent.value))
+SIZE(n_taps, l->delta.taps)
+SIZE(n_values, l->delta.value_heads * l->delta.value_dim)
+SIZE(n_channels, 2 * l->delta.key_heads * l->delta.key_dim + l->delta.value_heads * l->delta.value_dim)
+SIZE(n_channels_values, n_channels(a, l, t) + n_values(a, l, t))
+SIZE(n_value_heads, l->delta.value_heads)
+SIZE(n_both_heads, 2 * l->delta.value_heads)
+SIZE(n_value, l->delta.value_dim)
+SIZE(n_experts, l->experts.count)
+SIZE(n_expert, l->experts.width)
+SIZE(n_both_expert, 2 * l->experts.width)
+SIZE(n_shared, l->experts.shared_width)
+SIZE(n_input, l->token_input)
+SIZE(n_all_inputs, (uint64_t)l->token_input * (uint64_t)a->layers)
+
+/* of a draft head */
+SIZE(of_tokens, in_of(a)->embeddings)
+SIZE(of_states, in_of(a)->features)
+SIZE(of_one_state, in_of(a)->feature_width)
+SIZE(of_feature, of_states(a, l, t) * of_one_state(a, l, t))
+SIZE(of_input, (uint64_t)(in_of(a)->stream == HN_STREAM_JOINT ? hn_arch_token_width(a) : 0) + of_feature(a, l, t))
+SIZE(of_stream, joint_norms(a, l) ? of_feature(a, l, t) : n_hidden(a, l, t))
+SIZE(of_two_hidden, 2 * n_hidden(a, l, t))
+SIZE(of_lstm_input, n_hidden(a, l, t) + of_feature(a, l, t))
+SIZE(of_lstm_gates, 4 * n_hidden(a, l, t))
+SIZE(of_conv_base, 2 * hn_head_conv_desc(&a->draft_head)->taps * a->hidden)
+SIZE(of_conv_product, hn_conv_coefficients(hn_head_conv_desc(&a->draft_head), a->hidden))
+SIZE(of_rank, out_of(a)->markov.rank)
+SIZE(of_three_ranks, 3 * of_rank(a, l, t))
+SIZE(of_gate_input, n_hidden(a, l, t) + of_rank(a, l, t))
+SIZE(of_step_input, n_hidden(a, l, t) + 2 * of_rank(a, l, t))
+SIZE(of_certain, n_hidden(a, l, t) + (out_of(a)->markov.confidence == HN_CONFIDENCE_OF_TOKEN ? of_rank(a, l, t) : 0))
+SIZE(of_codes, out_of(a)->selector.rank)
+SIZE(of_prefix_state, out_of(a)->prefix.state)
+SIZE(of_prefix_gates, 3 * of_prefix_state(a, l, t))
+SIZE(of_prefix_joint, n_hidden(a, l, t) + of_prefix_state(a, l, t))
+SIZE(of_prefix_width, out_of(a)->prefix.width)
+SIZE(of_clusters, out_of(a)->clusters.n)
+
+/* of its steps */
+static const hn_steps_desc *steps_of(const hn_arch *a) { return &a->draft_head.rows.steps; }
+SIZE(step_width, hn_steps_own_state(steps_of(a)) ? hn_steps_own_state(steps_of(a))->width : a->hidden)
+SIZE(step_input, t.k == 0 ? a->draft_head.input.feature_width : (int)step_width(a, l, t))
+SIZE(block_input, steps_of(a)->kind == HN_STEP_GROUNDED && t.block == 0 ? (t.k + 2) * a->hidden : a->hidden)
+SIZE(all_gates, HN_STEP_GATES * step_width(a, l, t))
+
+/* ---- conditions: whether a layer has the tensor ---------------------------------------------------------------------------- */
+
 HAS(untied, !a->tied)
 HAS(output_norm, a->draft_head.output.norm != HN_NORM_NONE)
 HAS(normed, l->input == HN_INPUT_NORMED)
@@ -112,6 +137,56 @@ HAS(one_of_biases, biases(a, l) && l->experts.stacked)
 HAS(shares, sparse(a, l) && l->experts.shared_width > 0)
 HAS(shared_gate, shares(a, l) && l->experts.shared_gate)
 
+
+/* of a draft head */
+HAS(fc, hn_head_has_fc(&a->draft_head))
+HAS(fc_bias, hn_head_has_fc_bias(&a->draft_head))
+HAS(lstm, in_of(a)->stream == HN_STREAM_LSTM)
+HAS(norm_all, in_of(a)->stream == HN_STREAM_FEATURE && in_of(a)->feature.norm_all)
+HAS(norm_each, in_of(a)->stream == HN_STREAM_FEATURE && in_of(a)->feature.norm_each)
+HAS(pair, (a->layers > 0 && hn_layer_reads_pair(&a->layer[0])) || joint_norms(a, l))
+HAS(context, in_of(a)->stream == HN_STREAM_CONTEXT)
+HAS(own_embedding, in_of(a)->own_embedding)
+HAS(own_mask, rows_of(a)->kind == HN_ROWS_MASKS && rows_of(a)->masks.input == HN_MASK_OWN)
+HAS(mask_pair, rows_of(a)->kind == HN_ROWS_MASKS && rows_of(a)->masks.input == HN_MASK_PAIR)
+HAS(mask_row, rows_of(a)->kind == HN_ROWS_BLOCK && rows_of(a)->block.mask_row)
+HAS(conv, hn_head_conv_desc(&a->draft_head))
+HAS(head_norm, out_of(a)->norm != HN_NORM_NONE)
+HAS(carry, out_of(a)->norm == HN_NORM_CARRIED)
+HAS(markov, hn_head_has_markov(&a->draft_head))
+HAS(markov_gate, markov(a, l) && out_of(a)->markov.kind == HN_MARKOV_GATED)
+HAS(recurrent, markov(a, l) && out_of(a)->markov.kind == HN_MARKOV_RNN)
+HAS(confidence, hn_head_has_confidence(&a->draft_head))
+HAS(selector, out_of(a)->kind == HN_OUTPUT_SELECTOR)
+HAS(prefixed, out_of(a)->kind == HN_OUTPUT_PREFIX)
+HAS(clusters, out_of(a)->kind == HN_OUTPUT_CLUSTERS)
+HAS(head_output, out_of(a)->own && !a->tied && rows_of(a)->kind != HN_ROWS_STEPS)
+HAS(ids, out_of(a)->own && rows_of(a)->kind != HN_ROWS_BORROWED)
+
+/* of its steps: how many tensors of a role step k has of its own */
+typedef int count_fn(const hn_arch *a, int k);
+#define COUNT(name, value) \
+    static int name(const hn_arch *a, int k HN_UNUSED) { return value; }
+static bool own_state(const hn_arch *a, int last) { /* the steps up to `last`, or all that are not tied */
+    const hn_own_state_desc *state = hn_steps_own_state(steps_of(a));
+    return state && (!state->tied || last >= 0);
+}
+static bool is_cell(const hn_arch *a) { return steps_of(a)->kind == HN_STEP_LSTM; }
+COUNT(blocks, hn_steps_resblocks(steps_of(a)) ? steps_of(a)->resblocks.n : 0)
+COUNT(block_biases, blocks(a, k) && steps_of(a)->resblocks.bias ? steps_of(a)->resblocks.n : 0)
+COUNT(grounded, steps_of(a)->kind == HN_STEP_GROUNDED)
+COUNT(projection, own_state(a, 1 - k) && !is_cell(a))
+COUNT(gate_each, own_state(a, 1 - k) && is_cell(a) && !a->files.steps.fused_gates)
+COUNT(gates_fused, own_state(a, 1 - k) && is_cell(a) && a->files.steps.fused_gates)
+COUNT(own_part, own_state(a, -k))
+COUNT(cell_part, own_state(a, -k) && is_cell(a))
+COUNT(step_output, a->draft_head.output.own && (!steps_of(a)->one_output || k == 0))
+COUNT(step_output_bias, steps_of(a)->output_bias && (!steps_of(a)->one_output || k == 0))
+/* of a head's parts */
+COUNT(n_states, a->draft_head.input.features)
+COUNT(n_layers, a->layers)
+COUNT(n_modules, a->files.shared_modules ? 1 : hn_arch_modules(a))
+
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
 typedef struct role_row {
@@ -119,180 +194,247 @@ typedef struct role_row {
      * first or second); %d is the layer, then the expert */
     const char *name[4];
     hn_role_kind kind;
-    width in, out;       /* a vector's length is `in`; `out` is the number of an expert's */
+    size_fn *in, *out;   /* a vector's length is `in`; `out` is the number of an expert's */
     hn_phase phase;      /* of a matrix's product */
     has_fn *has;         /* NULL: always */
-    int at;              /* where it is loaded to in hn_layer: an hn_weight or a vector's hn_buf, plus 1; 0: elsewhere */
-    hn_role of[3];       /* it is instead of these, whose rows or values it has one after another */
+    int at;              /* where it is loaded to in hn_layer, hn_head, hn_step: an hn_weight or a vector's hn_buf, plus 1; 0: elsewhere */
+    count_fn *count;     /* of a head's parts: tensors, NULL: one; of steps: those of step k */
+    hn_role of[4];       /* it is instead of these, whose rows or values it has one after another */
     bool pair;           /* products read it together with the one before it */
 } role_row;
 
 #define AT(member) (int)offsetof(hn_layer, member) + 1
+#define IN_HEAD(member) (int)offsetof(hn_head, member) + 1
+#define IN_STEP(member) (int)offsetof(hn_step, member) + 1
 
 #define BLK(part) "blk.%d." part
 #define LAYER(part) "model.layers.%d." part
 static const role_row table[HN_ROLES] = {
     [HN_ROLE_EMBEDDING] = {{"token_embd.weight", "model.embed_tokens.weight"},
-        HN_IS_MATRIX, HIDDEN, VOCAB, HN_PHASE_EMBED, NULL},
+        HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_EMBED, NULL},
     [HN_ROLE_TOKEN_TABLE] = {{"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
-        HN_IS_MATRIX, ALL_INPUTS, VOCAB, HN_PHASE_EMBED, token_input},
+        HN_IS_MATRIX, n_all_inputs, n_vocab, HN_PHASE_EMBED, token_input},
     [HN_ROLE_TOKEN_PRODUCT] = {{"per_layer_model_proj.weight", "model.per_layer_model_projection.weight"},
-        HN_IS_MATRIX, HIDDEN, ALL_INPUTS, HN_PHASE_EMBED, token_input},
+        HN_IS_MATRIX, n_hidden, n_all_inputs, HN_PHASE_EMBED, token_input},
     [HN_ROLE_TOKEN_NORM] = {{"per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"},
-        HN_IS_NORM, INPUT, ONE, HN_PHASE_OTHER, token_input},
+        HN_IS_NORM, n_input, n_one, HN_PHASE_OTHER, token_input},
     [HN_ROLE_OUTPUT_NORM] = {{"output_norm.weight", "model.norm.weight"},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, output_norm},
-    [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"}, HN_IS_MATRIX, HIDDEN, VOCAB, HN_PHASE_OUTPUT, untied},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, output_norm},
+    [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"}, HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, untied},
 
     [HN_ROLE_ATTN_NORM] = {{BLK("attn_norm.weight"), LAYER("input_layernorm.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, normed, AT(attn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, normed, AT(attn_norm)},
     [HN_ROLE_Q] = {{BLK("attn_q.weight"), LAYER("self_attn.q_proj.weight")},
-        HN_IS_MATRIX, READ, QUERY_ROWS, HN_PHASE_QKV, own_q, AT(q)},
+        HN_IS_MATRIX, n_read, n_query_rows, HN_PHASE_QKV, own_q, AT(q)},
     [HN_ROLE_K] = {{BLK("attn_k.weight"), LAYER("self_attn.k_proj.weight")},
-        HN_IS_MATRIX, READ, KEYS, HN_PHASE_QKV, own_k, AT(k)},
+        HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_k, AT(k)},
     [HN_ROLE_V] = {{BLK("attn_v.weight"), LAYER("self_attn.v_proj.weight")},
-        HN_IS_MATRIX, READ, KEYS, HN_PHASE_QKV, own_v, AT(v)},
+        HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_v, AT(v)},
     [HN_ROLE_QKV] = {{BLK("attn_qkv.weight"), LAYER("self_attn.qkv_proj.weight")},
-        HN_IS_MATRIX, READ, ALL_HEADS, HN_PHASE_QKV, one_qkv, .of = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V}},
+        HN_IS_MATRIX, n_read, n_all_heads, HN_PHASE_QKV, one_qkv, .of = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V}},
     [HN_ROLE_Q_BIAS] = {{BLK("attn_q.bias"), LAYER("self_attn.q_proj.bias")},
-        HN_IS_BIAS, QUERY_ROWS, ONE, HN_PHASE_OTHER, three_biases, AT(heads.q_bias)},
+        HN_IS_BIAS, n_query_rows, n_one, HN_PHASE_OTHER, three_biases, AT(heads.q_bias)},
     [HN_ROLE_K_BIAS] = {{BLK("attn_k.bias"), LAYER("self_attn.k_proj.bias")},
-        HN_IS_BIAS, KEYS, ONE, HN_PHASE_OTHER, three_biases, AT(heads.k_bias)},
+        HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.k_bias)},
     [HN_ROLE_V_BIAS] = {{BLK("attn_v.bias"), LAYER("self_attn.v_proj.bias")},
-        HN_IS_BIAS, KEYS, ONE, HN_PHASE_OTHER, three_biases, AT(heads.v_bias)},
+        HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.v_bias)},
     [HN_ROLE_QKV_BIAS] = {{BLK("attn_qkv.bias"), LAYER("self_attn.qkv_proj.bias")},
-        HN_IS_BIAS, ALL_HEADS, ONE, HN_PHASE_OTHER, one_bias, .of = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS}},
+        HN_IS_BIAS, n_all_heads, n_one, HN_PHASE_OTHER, one_bias, .of = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS}},
     [HN_ROLE_Q_NORM] = {{BLK("attn_q_norm.weight"), LAYER("self_attn.q_norm.weight")},
-        HN_IS_NORM, HEAD, ONE, HN_PHASE_OTHER, qk_norm, AT(heads.q_norm)},
+        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, qk_norm, AT(heads.q_norm)},
     [HN_ROLE_K_NORM] = {{BLK("attn_k_norm.weight"), LAYER("self_attn.k_norm.weight")},
-        HN_IS_NORM, HEAD, ONE, HN_PHASE_OTHER, k_norm, AT(heads.k_norm)},
+        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, k_norm, AT(heads.k_norm)},
     [HN_ROLE_SINKS] = {{BLK("attn_sinks.weight"), LAYER("self_attn.attention_sink_bias")},
-        HN_IS_VECTOR, QUERY_HEADS, ONE, HN_PHASE_OTHER, sinks, AT(sinks)},
+        HN_IS_VECTOR, n_query_heads, n_one, HN_PHASE_OTHER, sinks, AT(sinks)},
     [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
-        HN_IS_MATRIX, MIXED, HIDDEN, HN_PHASE_O, attends, AT(o)},
+        HN_IS_MATRIX, n_mixed, n_hidden, HN_PHASE_O, attends, AT(o)},
     [HN_ROLE_O_BIAS] = {{BLK("attn_output.bias"), LAYER("self_attn.o_proj.bias")},
-        HN_IS_BIAS, HIDDEN, ONE, HN_PHASE_OTHER, o_bias, AT(o_bias)},
+        HN_IS_BIAS, n_hidden, n_one, HN_PHASE_OTHER, o_bias, AT(o_bias)},
     [HN_ROLE_POST_ATTN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, post_norms, AT(post_attn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_norms, AT(post_attn_norm)},
 
     [HN_ROLE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("post_attention_layernorm.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, plain_norm, AT(ffn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, plain_norm, AT(ffn_norm)},
     [HN_ROLE_PRE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("pre_feedforward_layernorm.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, post_norms, AT(ffn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_norms, AT(ffn_norm)},
     [HN_ROLE_HYBRID_FFN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, hybrid_norm, AT(ffn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, hybrid_norm, AT(ffn_norm)},
     [HN_ROLE_GATE] = {{BLK("ffn_gate.weight"), LAYER("mlp.gate_proj.weight")},
-        HN_IS_MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, gate_and_up, AT(gate)},
+        HN_IS_MATRIX, n_hidden, n_ffn, HN_PHASE_GATE_UP, gate_and_up, AT(gate)},
     [HN_ROLE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.up_proj.weight")},
-        HN_IS_MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, gate_and_up, AT(up), .pair = true},
+        HN_IS_MATRIX, n_hidden, n_ffn, HN_PHASE_GATE_UP, gate_and_up, AT(up), .pair = true},
     [HN_ROLE_GATE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.gate_up_proj.weight")},
-        HN_IS_MATRIX, HIDDEN, BOTH_FFN, HN_PHASE_GATE_UP, one_gate_up, .of = {HN_ROLE_GATE, HN_ROLE_UP}},
+        HN_IS_MATRIX, n_hidden, n_both_ffn, HN_PHASE_GATE_UP, one_gate_up, .of = {HN_ROLE_GATE, HN_ROLE_UP}},
     [HN_ROLE_GATE_BIAS] = {{BLK("ffn_gate.bias"), LAYER("mlp.gate_proj.bias")},
-        HN_IS_BIAS, FFN, ONE, HN_PHASE_OTHER, gate_up_bias, AT(gate_bias)},
-    [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")}, HN_IS_BIAS, FFN, ONE, HN_PHASE_OTHER, gate_up_bias, AT(up_bias)},
+        HN_IS_BIAS, n_ffn, n_one, HN_PHASE_OTHER, gate_up_bias, AT(gate_bias)},
+    [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")},
+        HN_IS_BIAS, n_ffn, n_one, HN_PHASE_OTHER, gate_up_bias, AT(up_bias)},
     [HN_ROLE_DOWN] = {{BLK("ffn_down.weight"), LAYER("mlp.down_proj.weight")},
-        HN_IS_MATRIX, FFN, HIDDEN, HN_PHASE_DOWN, dense, AT(down)},
+        HN_IS_MATRIX, n_ffn, n_hidden, HN_PHASE_DOWN, dense, AT(down)},
     [HN_ROLE_DOWN_BIAS] = {{BLK("ffn_down.bias"), LAYER("mlp.down_proj.bias")},
-        HN_IS_BIAS, HIDDEN, ONE, HN_PHASE_OTHER, down_bias, AT(down_bias)},
+        HN_IS_BIAS, n_hidden, n_one, HN_PHASE_OTHER, down_bias, AT(down_bias)},
     [HN_ROLE_POST_FFN_NORM] = {{BLK("post_ffw_norm.weight"), LAYER("post_feedforward_layernorm.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, post_norms, AT(post_ffn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_norms, AT(post_ffn_norm)},
 
     [HN_ROLE_INPUT_GATE] = {{BLK("inp_gate.weight"), LAYER("per_layer_input_gate.weight")},
-        HN_IS_MATRIX, HIDDEN, INPUT, HN_PHASE_GATE_UP, token_input, AT(input_gate)},
+        HN_IS_MATRIX, n_hidden, n_input, HN_PHASE_GATE_UP, token_input, AT(input_gate)},
     [HN_ROLE_INPUT_PRODUCT] = {{BLK("proj.weight"), LAYER("per_layer_projection.weight")},
-        HN_IS_MATRIX, INPUT, HIDDEN, HN_PHASE_DOWN, token_input, AT(input_product)},
+        HN_IS_MATRIX, n_input, n_hidden, HN_PHASE_DOWN, token_input, AT(input_product)},
     [HN_ROLE_INPUT_NORM] = {{BLK("post_norm.weight"), LAYER("post_per_layer_input_norm.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, token_input, AT(input_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, token_input, AT(input_norm)},
     [HN_ROLE_LAYER_SCALE] = {{BLK("layer_output_scale.weight"), LAYER("layer_scalar")},
-        HN_IS_VECTOR, ONE, ONE, HN_PHASE_OTHER, scaled, AT(scale_at)},
+        HN_IS_VECTOR, n_one, n_one, HN_PHASE_OTHER, scaled, AT(scale_at)},
     [HN_ROLE_Q_A] = {{BLK("attn_q_a.weight"), LAYER("self_attn.q_a_proj.weight")},
-        HN_IS_MATRIX, HIDDEN, QUERY_RANK, HN_PHASE_QKV, reduced, AT(q_a)},
+        HN_IS_MATRIX, n_hidden, n_query_rank, HN_PHASE_QKV, reduced, AT(q_a)},
     [HN_ROLE_Q_A_BIAS] = {{BLK("attn_q_a.bias"), LAYER("self_attn.q_a_proj.bias")},
-        HN_IS_BIAS, QUERY_RANK, ONE, HN_PHASE_OTHER, reduced_bias, AT(q_a_bias)},
+        HN_IS_BIAS, n_query_rank, n_one, HN_PHASE_OTHER, reduced_bias, AT(q_a_bias)},
     [HN_ROLE_Q_A_NORM] = {{BLK("attn_q_a_norm.weight"), LAYER("self_attn.q_a_layernorm.weight")},
-        HN_IS_NORM, QUERY_RANK, ONE, HN_PHASE_OTHER, reduced, AT(q_a_norm)},
+        HN_IS_NORM, n_query_rank, n_one, HN_PHASE_OTHER, reduced, AT(q_a_norm)},
     [HN_ROLE_Q_B] = {{BLK("attn_q_b.weight"), LAYER("self_attn.q_b_proj.weight")},
-        HN_IS_MATRIX, QUERY_RANK, QUERY_ROWS, HN_PHASE_QKV, reduced, AT(q)},
+        HN_IS_MATRIX, n_query_rank, n_query_rows, HN_PHASE_QKV, reduced, AT(q)},
     [HN_ROLE_KV_A] = {{BLK("attn_kv_a_mqa.weight"), LAYER("self_attn.kv_a_proj_with_mqa.weight")},
-        HN_IS_MATRIX, HIDDEN, LATENT_ROW, HN_PHASE_QKV, latent, AT(kv_a)},
+        HN_IS_MATRIX, n_hidden, n_latent_row, HN_PHASE_QKV, latent, AT(kv_a)},
     [HN_ROLE_KV_A_BIAS] = {{BLK("attn_kv_a_mqa.bias"), LAYER("self_attn.kv_a_proj_with_mqa.bias")},
-        HN_IS_BIAS, LATENT_ROW, ONE, HN_PHASE_OTHER, latent_bias, AT(kv_a_bias)},
+        HN_IS_BIAS, n_latent_row, n_one, HN_PHASE_OTHER, latent_bias, AT(kv_a_bias)},
     [HN_ROLE_KV_A_NORM] = {{BLK("attn_kv_a_norm.weight"), LAYER("self_attn.kv_a_layernorm.weight")},
-        HN_IS_NORM, RANK, ONE, HN_PHASE_OTHER, latent, AT(kv_a_norm)},
+        HN_IS_NORM, n_rank, n_one, HN_PHASE_OTHER, latent, AT(kv_a_norm)},
     [HN_ROLE_KV_B] = {{BLK("attn_kv_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
-        HN_IS_MATRIX, RANK, LATENT_HEADS, HN_PHASE_QKV, joint_heads},
+        HN_IS_MATRIX, n_rank, n_latent_heads, HN_PHASE_QKV, joint_heads},
     [HN_ROLE_K_B] = {{BLK("attn_k_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
-        HN_IS_OF_HEADS, NOPE, RANK, HN_PHASE_QKV, split_heads},
+        HN_IS_OF_HEADS, n_nope, n_rank, HN_PHASE_QKV, split_heads},
     [HN_ROLE_V_B] = {{BLK("attn_v_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
-        HN_IS_OF_HEADS, RANK, HEAD_VALUE, HN_PHASE_O, split_heads},
+        HN_IS_OF_HEADS, n_rank, n_head_value, HN_PHASE_O, split_heads},
 
     [HN_ROLE_DELTA_QKV] = {{BLK("attn_qkv.weight"), LAYER("linear_attn.in_proj_qkv.weight")},
-        HN_IS_MATRIX, HIDDEN, CHANNELS, HN_PHASE_QKV, qkv_and_z, AT(q)},
+        HN_IS_MATRIX, n_hidden, n_channels, HN_PHASE_QKV, qkv_and_z, AT(q)},
     [HN_ROLE_DELTA_Z] = {{BLK("attn_gate.weight"), LAYER("linear_attn.in_proj_z.weight")},
-        HN_IS_MATRIX, HIDDEN, VALUES, HN_PHASE_QKV, qkv_and_z, AT(z)},
+        HN_IS_MATRIX, n_hidden, n_values, HN_PHASE_QKV, qkv_and_z, AT(z)},
     [HN_ROLE_DELTA_QKVZ] = {{BLK("ssm_in.weight"), LAYER("linear_attn.in_proj_qkvz.weight")},
-        HN_IS_MATRIX, HIDDEN, CHANNELS_VALUES, HN_PHASE_QKV, one_qkvz, AT(q)},
+        HN_IS_MATRIX, n_hidden, n_channels_values, HN_PHASE_QKV, one_qkvz, AT(q)},
     [HN_ROLE_DELTA_B] = {{BLK("ssm_beta.weight"), LAYER("linear_attn.in_proj_b.weight")},
-        HN_IS_MATRIX, HIDDEN, VALUE_HEADS, HN_PHASE_QKV, b_and_a, AT(beta)},
+        HN_IS_MATRIX, n_hidden, n_value_heads, HN_PHASE_QKV, b_and_a, AT(beta)},
     [HN_ROLE_DELTA_A] = {{BLK("ssm_alpha.weight"), LAYER("linear_attn.in_proj_a.weight")},
-        HN_IS_MATRIX, HIDDEN, VALUE_HEADS, HN_PHASE_QKV, b_and_a, AT(alpha)},
+        HN_IS_MATRIX, n_hidden, n_value_heads, HN_PHASE_QKV, b_and_a, AT(alpha)},
     [HN_ROLE_DELTA_BA] = {{BLK("ssm_ba.weight"), LAYER("linear_attn.in_proj_ba.weight")},
-        HN_IS_MATRIX, HIDDEN, BOTH_HEADS, HN_PHASE_QKV, one_ba, AT(beta)},
+        HN_IS_MATRIX, n_hidden, n_both_heads, HN_PHASE_QKV, one_ba, AT(beta)},
     [HN_ROLE_DELTA_CONV] = {{BLK("ssm_conv1d.weight"), LAYER("linear_attn.conv1d.weight")},
-        HN_IS_CONVOLUTION, TAPS, CHANNELS, HN_PHASE_OTHER, delta, AT(conv)},
+        HN_IS_CONVOLUTION, n_taps, n_channels, HN_PHASE_OTHER, delta, AT(conv)},
     [HN_ROLE_DELTA_DECAY] = {{BLK("ssm_a"), LAYER("linear_attn.A_log")},
-        HN_IS_VECTOR, VALUE_HEADS, ONE, HN_PHASE_OTHER, delta, AT(decay)},
+        HN_IS_VECTOR, n_value_heads, n_one, HN_PHASE_OTHER, delta, AT(decay)},
     [HN_ROLE_DELTA_DT] = {{BLK("ssm_dt.bias"), LAYER("linear_attn.dt_bias")},
-        HN_IS_VECTOR, VALUE_HEADS, ONE, HN_PHASE_OTHER, delta, AT(dt)},
+        HN_IS_VECTOR, n_value_heads, n_one, HN_PHASE_OTHER, delta, AT(dt)},
     [HN_ROLE_DELTA_NORM] = {{BLK("ssm_norm.weight"), LAYER("linear_attn.norm.weight")},
-        HN_IS_VECTOR, VALUE, ONE, HN_PHASE_OTHER, delta, AT(delta_norm)},
+        HN_IS_VECTOR, n_value, n_one, HN_PHASE_OTHER, delta, AT(delta_norm)},
     [HN_ROLE_DELTA_OUT] = {{BLK("ssm_out.weight"), LAYER("linear_attn.out_proj.weight")},
-        HN_IS_MATRIX, VALUES, HIDDEN, HN_PHASE_O, delta, AT(o)},
+        HN_IS_MATRIX, n_values, n_hidden, HN_PHASE_O, delta, AT(o)},
 
     [HN_ROLE_ROUTER] = {{BLK("ffn_gate_inp.weight"), LAYER("mlp.gate.weight"), LAYER("mlp.gate.weight")},
-        HN_IS_MATRIX, HIDDEN, EXPERTS, HN_PHASE_ROUTER, sparse, AT(experts.router)},
+        HN_IS_MATRIX, n_hidden, n_experts, HN_PHASE_ROUTER, sparse, AT(experts.router)},
     [HN_ROLE_ROUTER_BIAS] = {{BLK("exp_probs_b.bias"), LAYER("mlp.gate.e_score_correction_bias")},
-        HN_IS_BIAS, EXPERTS, ONE, HN_PHASE_OTHER, router_bias, AT(experts.choice.bias)},
+        HN_IS_BIAS, n_experts, n_one, HN_PHASE_OTHER, router_bias, AT(experts.choice.bias)},
     [HN_ROLE_EXPERT_GATE] = {{BLK("ffn_gate_exps.weight"), LAYER("mlp.experts.%d.gate_proj.weight"), NULL, BLK("ffn_gate.%d.weight")},
-        HN_IS_OF_EXPERTS, HIDDEN, EXPERT, HN_PHASE_GATE_UP, not_stacked, AT(experts.gate)},
+        HN_IS_OF_EXPERTS, n_hidden, n_expert, HN_PHASE_GATE_UP, not_stacked, AT(experts.gate)},
     [HN_ROLE_EXPERT_UP] = {{BLK("ffn_up_exps.weight"), LAYER("mlp.experts.%d.up_proj.weight"), NULL, BLK("ffn_up.%d.weight")},
-        HN_IS_OF_EXPERTS, HIDDEN, EXPERT, HN_PHASE_GATE_UP, not_stacked, AT(experts.up), .pair = true},
+        HN_IS_OF_EXPERTS, n_hidden, n_expert, HN_PHASE_GATE_UP, not_stacked, AT(experts.up), .pair = true},
     [HN_ROLE_EXPERT_GATE_UP] = {{BLK("ffn_gate_up_exps.weight"), LAYER("mlp.experts.%d.gate_up_proj.weight"),
         LAYER("mlp.experts.gate_up_proj")},
-        HN_IS_OF_EXPERTS, HIDDEN, BOTH_EXPERT, HN_PHASE_GATE_UP, stacked, .of = {HN_ROLE_EXPERT_GATE, HN_ROLE_EXPERT_UP}},
+        HN_IS_OF_EXPERTS, n_hidden, n_both_expert, HN_PHASE_GATE_UP, stacked, .of = {HN_ROLE_EXPERT_GATE, HN_ROLE_EXPERT_UP}},
     [HN_ROLE_EXPERT_DOWN] = {{BLK("ffn_down_exps.weight"), LAYER("mlp.experts.%d.down_proj.weight"),
         LAYER("mlp.experts.down_proj"), BLK("ffn_down.%d.weight")},
-        HN_IS_OF_EXPERTS, EXPERT, HIDDEN, HN_PHASE_DOWN, sparse, AT(experts.down)},
+        HN_IS_OF_EXPERTS, n_expert, n_hidden, HN_PHASE_DOWN, sparse, AT(experts.down)},
     [HN_ROLE_SCORE_BIAS] = {{BLK("ffn_gate_inp.bias"), LAYER("mlp.router.bias")},
-        HN_IS_BIAS, EXPERTS, ONE, HN_PHASE_OTHER, biases, AT(experts.score_bias)},
+        HN_IS_BIAS, n_experts, n_one, HN_PHASE_OTHER, biases, AT(experts.score_bias)},
     [HN_ROLE_EXPERT_GATE_BIAS] = {{BLK("ffn_gate_exps.bias"), LAYER("mlp.experts.gate_proj_bias")},
-        HN_IS_EXPERT_VECTORS, EXPERT, EXPERTS, HN_PHASE_OTHER, biases_apart, AT(experts.unit.gate_bias)},
+        HN_IS_EXPERT_VECTORS, n_expert, n_experts, HN_PHASE_OTHER, biases_apart, AT(experts.unit.gate_bias)},
     [HN_ROLE_EXPERT_UP_BIAS] = {{BLK("ffn_up_exps.bias"), LAYER("mlp.experts.up_proj_bias")},
-        HN_IS_EXPERT_VECTORS, EXPERT, EXPERTS, HN_PHASE_OTHER, biases_apart, AT(experts.unit.up_bias)},
+        HN_IS_EXPERT_VECTORS, n_expert, n_experts, HN_PHASE_OTHER, biases_apart, AT(experts.unit.up_bias)},
     [HN_ROLE_EXPERT_GATE_UP_BIAS] = {{BLK("ffn_gate_up_exps.bias"), LAYER("mlp.experts.gate_up_proj_bias")},
 
-        HN_IS_EXPERT_VECTORS, BOTH_EXPERT, EXPERTS, HN_PHASE_OTHER, one_of_biases,
+        HN_IS_EXPERT_VECTORS, n_both_expert, n_experts, HN_PHASE_OTHER, one_of_biases,
         .of = {HN_ROLE_EXPERT_GATE_BIAS, HN_ROLE_EXPERT_UP_BIAS}},
     [HN_ROLE_EXPERT_DOWN_BIAS] = {{BLK("ffn_down_exps.bias"), LAYER("mlp.experts.down_proj_bias")},
-        HN_IS_EXPERT_VECTORS, HIDDEN, EXPERTS, HN_PHASE_OTHER, biases, AT(experts.down_bias)},
+        HN_IS_EXPERT_VECTORS, n_hidden, n_experts, HN_PHASE_OTHER, biases, AT(experts.down_bias)},
     [HN_ROLE_ROUTER_SCALE] = {{BLK("ffn_gate_inp.scale"), LAYER("router.scale")},
-        HN_IS_VECTOR, HIDDEN, ONE, HN_PHASE_OTHER, beside, AT(experts.router_norm)},
+        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, beside, AT(experts.router_norm)},
     [HN_ROLE_EXPERT_SCALE] = {{BLK("ffn_down_exps.scale"), LAYER("router.per_expert_scale")},
-        HN_IS_VECTOR, EXPERTS, ONE, HN_PHASE_OTHER, beside, AT(experts.choice.expert_scale)},
+        HN_IS_VECTOR, n_experts, n_one, HN_PHASE_OTHER, beside, AT(experts.choice.expert_scale)},
     [HN_ROLE_PRE_EXPERTS_NORM] = {{BLK("pre_ffw_norm_2.weight"), LAYER("pre_feedforward_layernorm_2.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, beside, AT(experts.norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, beside, AT(experts.norm)},
     [HN_ROLE_POST_DENSE_NORM] = {{BLK("post_ffw_norm_1.weight"), LAYER("post_feedforward_layernorm_1.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, beside, AT(experts.post_dense_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, beside, AT(experts.post_dense_norm)},
     [HN_ROLE_POST_EXPERTS_NORM] = {{BLK("post_ffw_norm_2.weight"), LAYER("post_feedforward_layernorm_2.weight")},
-        HN_IS_NORM, HIDDEN, ONE, HN_PHASE_OTHER, beside, AT(experts.post_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, beside, AT(experts.post_norm)},
     [HN_ROLE_SHARED_ROUTER] = {{BLK("ffn_gate_inp_shexp.weight"), LAYER("mlp.shared_expert_gate.weight")},
-        HN_IS_MATRIX, HIDDEN, ONE, HN_PHASE_ROUTER, shared_gate, AT(experts.shared_router)},
+        HN_IS_MATRIX, n_hidden, n_one, HN_PHASE_ROUTER, shared_gate, AT(experts.shared_router)},
     [HN_ROLE_SHARED_GATE] = {{BLK("ffn_gate_shexp.weight"), LAYER("mlp.shared_expert.gate_proj.weight")},
-        HN_IS_MATRIX, HIDDEN, SHARED, HN_PHASE_GATE_UP, shares, AT(experts.shared_gate)},
+        HN_IS_MATRIX, n_hidden, n_shared, HN_PHASE_GATE_UP, shares, AT(experts.shared_gate)},
     [HN_ROLE_SHARED_UP] = {{BLK("ffn_up_shexp.weight"), LAYER("mlp.shared_expert.up_proj.weight")},
-        HN_IS_MATRIX, HIDDEN, SHARED, HN_PHASE_GATE_UP, shares, AT(experts.shared_up), .pair = true},
+        HN_IS_MATRIX, n_hidden, n_shared, HN_PHASE_GATE_UP, shares, AT(experts.shared_up), .pair = true},
     [HN_ROLE_SHARED_DOWN] = {{BLK("ffn_down_shexp.weight"), LAYER("mlp.shared_expert.down_proj.weight")},
-        HN_IS_MATRIX, SHARED, HIDDEN, HN_PHASE_DOWN, shares, AT(experts.shared_down)}};
+        HN_IS_MATRIX, n_shared, n_hidden, HN_PHASE_DOWN, shares, AT(experts.shared_down)},
+
+    /* a draft head's, whose names are those of its form (model/head/head_names.c) */
+    [HN_HEAD_FC] = {{NULL}, HN_IS_MATRIX, of_input, n_hidden, HN_PHASE_OTHER, fc, IN_HEAD(fc), .count = n_modules},
+    [HN_HEAD_FC_BIAS] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, fc_bias, IN_HEAD(fc_bias)},
+    [HN_HEAD_FEATURE_NORM] = {{NULL}, HN_IS_VECTOR, of_feature, n_one, HN_PHASE_OTHER, norm_all, IN_HEAD(feature_norm)},
+    [HN_HEAD_STATE_NORM] = {{NULL}, HN_IS_VECTOR, of_one_state, n_one, HN_PHASE_OTHER, norm_each, .count = n_states},
+    [HN_HEAD_TOKEN_NORM] = {{NULL}, HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, pair, IN_HEAD(token_norm), .count = n_modules},
+    [HN_HEAD_STREAM_NORM] = {{NULL}, HN_IS_NORM, of_stream, n_one, HN_PHASE_OTHER, pair, IN_HEAD(stream_norm), .count = n_modules},
+    [HN_HEAD_OUTPUT_NORM] = {{NULL}, HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, head_norm, .count = n_modules},
+    [HN_HEAD_CARRY] = {{NULL}, HN_IS_MATRIX, n_hidden, of_feature, HN_PHASE_OTHER, carry, IN_HEAD(carry)},
+    [HN_HEAD_MASK] = {{NULL}, HN_IS_VECTOR, of_feature, n_one, HN_PHASE_OTHER, own_mask, IN_HEAD(mask)},
+    [HN_HEAD_MASK_PAIR] = {{NULL}, HN_IS_VECTOR, of_two_hidden, n_one, HN_PHASE_OTHER, mask_pair, IN_HEAD(mask)},
+    [HN_HEAD_CONTEXT_NORM] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, context, IN_HEAD(context_norm)},
+    [HN_HEAD_MASK_ROW] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, mask_row, IN_HEAD(mask_row)},
+    [HN_HEAD_MARKOV_IN] = {{NULL}, HN_IS_MATRIX, of_rank, of_tokens, HN_PHASE_OTHER, markov, IN_HEAD(markov_in)},
+    [HN_HEAD_MARKOV_OUT] = {{NULL}, HN_IS_MATRIX, of_rank, n_vocab, HN_PHASE_OTHER, markov, IN_HEAD(markov_out)},
+    [HN_HEAD_MARKOV_GATE] = {{NULL}, HN_IS_MATRIX, of_gate_input, of_rank, HN_PHASE_OTHER, markov_gate, IN_HEAD(markov_mix)},
+    [HN_HEAD_MARKOV_GATE_BIAS] = {{NULL}, HN_IS_VECTOR, of_rank, n_one, HN_PHASE_OTHER, markov_gate, IN_HEAD(markov_bias)},
+    [HN_HEAD_MARKOV_STEP] = {{NULL}, HN_IS_MATRIX, of_step_input, of_three_ranks, HN_PHASE_OTHER, recurrent, IN_HEAD(markov_mix)},
+    [HN_HEAD_MARKOV_STEP_BIAS] = {{NULL}, HN_IS_VECTOR, of_three_ranks, n_one, HN_PHASE_OTHER, recurrent, IN_HEAD(markov_bias)},
+    [HN_HEAD_CONFIDENCE] = {{NULL}, HN_IS_MATRIX, of_certain, n_one, HN_PHASE_OTHER, confidence, IN_HEAD(confidence)},
+    [HN_HEAD_CONFIDENCE_BIAS] = {{NULL}, HN_IS_VECTOR, n_one, n_one, HN_PHASE_OTHER, confidence, IN_HEAD(confidence_bias)},
+    [HN_HEAD_CONV_BASE] = {{NULL}, HN_IS_SIDES, of_conv_base, n_one, HN_PHASE_OTHER, conv, .count = n_layers},
+    [HN_HEAD_CONV_PRODUCT] = {{NULL}, HN_IS_MATRIX, n_hidden, of_conv_product, HN_PHASE_OTHER, conv, .count = n_layers},
+    [HN_HEAD_FFN_CONV_BASE] = {{NULL}, HN_IS_SIDES, of_conv_base, n_one, HN_PHASE_OTHER, conv, .count = n_layers},
+    [HN_HEAD_FFN_CONV_PRODUCT] = {{NULL}, HN_IS_MATRIX, n_hidden, of_conv_product, HN_PHASE_OTHER, conv, .count = n_layers},
+    [HN_HEAD_SELECTOR] = {{NULL}, HN_IS_MATRIX, n_hidden, of_codes, HN_PHASE_OTHER, selector, IN_HEAD(selector)},
+    [HN_HEAD_CODES_BEFORE] = {{NULL}, HN_IS_MATRIX, of_codes, of_tokens, HN_PHASE_OTHER, selector, IN_HEAD(codes_before)},
+    [HN_HEAD_CODES_AFTER] = {{NULL}, HN_IS_MATRIX, of_codes, of_tokens, HN_PHASE_OTHER, selector, IN_HEAD(codes_after)},
+    [HN_HEAD_GRU_INPUT] = {{NULL}, HN_IS_MATRIX, n_hidden, of_prefix_gates, HN_PHASE_OTHER, prefixed, IN_HEAD(gru_input)},
+    [HN_HEAD_GRU_STATE] = {{NULL}, HN_IS_MATRIX, of_prefix_state, of_prefix_gates, HN_PHASE_OTHER, prefixed, IN_HEAD(gru_state)},
+    [HN_HEAD_BIAS_IN] = {{NULL}, HN_IS_MATRIX, of_prefix_joint, of_prefix_width, HN_PHASE_OTHER, prefixed, IN_HEAD(bias_in)},
+    [HN_HEAD_BIAS_OUT] = {{NULL}, HN_IS_MATRIX, of_prefix_width, n_vocab, HN_PHASE_OTHER, prefixed, IN_HEAD(bias_out)},
+    [HN_HEAD_LSTM_1] = {{NULL}, HN_IS_MATRIX, of_lstm_input, of_lstm_gates, HN_PHASE_OTHER, lstm, IN_HEAD(lstm[0])},
+    [HN_HEAD_LSTM_2] = {{NULL}, HN_IS_MATRIX, n_hidden, of_lstm_gates, HN_PHASE_OTHER, lstm, IN_HEAD(lstm[1])},
+    [HN_HEAD_LSTM_BIAS_1] = {{NULL}, HN_IS_VECTOR, of_lstm_gates, n_one, HN_PHASE_OTHER, lstm, IN_HEAD(lstm_bias[0])},
+    [HN_HEAD_LSTM_BIAS_2] = {{NULL}, HN_IS_VECTOR, of_lstm_gates, n_one, HN_PHASE_OTHER, lstm, IN_HEAD(lstm_bias[1])},
+    [HN_HEAD_LSTM_STATE_BIAS_1] = {{NULL}, HN_IS_VECTOR, of_lstm_gates, n_one, HN_PHASE_OTHER, lstm, IN_HEAD(lstm_state_bias[0])},
+    [HN_HEAD_LSTM_STATE_BIAS_2] = {{NULL}, HN_IS_VECTOR, of_lstm_gates, n_one, HN_PHASE_OTHER, lstm, IN_HEAD(lstm_state_bias[1])},
+    [HN_HEAD_EMBEDDING] = {{NULL}, HN_IS_MATRIX, n_hidden, of_tokens, HN_PHASE_OTHER, own_embedding},
+    [HN_HEAD_OUTPUT] = {{NULL}, HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, head_output},
+    [HN_HEAD_IDS] = {{NULL}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, ids},
+    [HN_HEAD_CENTROIDS] = {{NULL}, HN_IS_MATRIX, n_hidden, of_clusters, HN_PHASE_OTHER, clusters, IN_HEAD(centroids)},
+    [HN_HEAD_ORDER] = {{NULL}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, clusters},
+
+    [HN_STEP_RESBLOCK] = {{NULL}, HN_IS_MATRIX, block_input, n_hidden, HN_PHASE_OTHER, NULL, IN_STEP(resblock), .count = blocks},
+    [HN_STEP_RESBLOCK_BIAS] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, NULL, IN_STEP(resblock_bias), .count = block_biases},
+    [HN_STEP_RESIDUAL] = {{NULL}, HN_IS_MATRIX, block_input, n_hidden, HN_PHASE_OTHER, NULL, IN_STEP(residual), .count = grounded},
+    [HN_STEP_RESIDUAL_BIAS] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, NULL, IN_STEP(residual_bias), .count = grounded},
+    [HN_STEP_PROJECTION] = {{NULL}, HN_IS_MATRIX, step_input, step_width, HN_PHASE_OTHER, NULL, IN_STEP(gate[0]), .count = projection},
+    [HN_STEP_GATE_FORGET] = {{NULL}, HN_IS_MATRIX, step_input, step_width, HN_PHASE_OTHER, NULL, IN_STEP(gate[0]), .count = gate_each},
+    [HN_STEP_GATE_INPUT] = {{NULL}, HN_IS_MATRIX, step_input, step_width, HN_PHASE_OTHER, NULL, IN_STEP(gate[1]), .count = gate_each},
+    [HN_STEP_GATE_OUTPUT] = {{NULL}, HN_IS_MATRIX, step_input, step_width, HN_PHASE_OTHER, NULL, IN_STEP(gate[2]), .count = gate_each},
+    [HN_STEP_GATE_CELL] = {{NULL}, HN_IS_MATRIX, step_input, step_width, HN_PHASE_OTHER, NULL, IN_STEP(gate[3]), .count = gate_each},
+    [HN_STEP_GATES_FUSED] = {{NULL}, HN_IS_MATRIX, step_input, all_gates, HN_PHASE_OTHER, NULL, .count = gates_fused,
+        .of = {HN_STEP_GATE_FORGET, HN_STEP_GATE_INPUT, HN_STEP_GATE_OUTPUT, HN_STEP_GATE_CELL}},
+    [HN_STEP_EMBEDDING] = {{NULL}, HN_IS_MATRIX, step_width, of_tokens, HN_PHASE_OTHER, NULL, IN_STEP(embedding), .count = own_part},
+    [HN_STEP_NORM] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(norm), .count = own_part},
+    [HN_STEP_NORM_BIAS] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(norm_bias), .count = own_part},
+    [HN_STEP_CELL_NORM] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(cell_norm), .count = cell_part},
+    [HN_STEP_CELL_NORM_BIAS] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(cell_norm_bias), .count = cell_part},
+    [HN_STEP_OUTPUT] = {{NULL}, HN_IS_MATRIX, step_width, n_vocab, HN_PHASE_OUTPUT, NULL, IN_STEP(output), .count = step_output},
+    [HN_STEP_OUTPUT_BIAS] = {{NULL}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, NULL, IN_STEP(output_bias), .count = step_output_bias}};
 
 /* ---- properties of roles ------------------------------------------------------------------------------------------------------ */
 
@@ -325,13 +467,36 @@ const hn_role *hn_role_parts(hn_role role) {
     return table[role].of[0] ? table[role].of : NULL;
 }
 
-void *hn_role_place(hn_role role, const hn_layer_desc *d, hn_layer *l) {
-    if (role == HN_ROLE_Q_BIAS && d->gated) return &l->gated_bias;
-    return table[role].at ? (char *)l + (table[role].at - 1) : NULL;
+/* What a head has several of: those of further modules, of states, of layers. */
+static void *place_of_several(hn_model *m, hn_tensor_id t) {
+    hn_head_module *module = t.k > 0 ? &m->head.further[t.k - 1] : NULL;
+    switch (t.role) {
+    case HN_HEAD_FC: return module ? &module->fc : NULL;
+    case HN_HEAD_TOKEN_NORM: return module ? &module->token_norm : NULL;
+    case HN_HEAD_STREAM_NORM: return module ? &module->stream_norm : NULL;
+    case HN_HEAD_OUTPUT_NORM: return module ? &module->output_norm : &m->output_norm;
+    case HN_HEAD_STATE_NORM: return &m->head.fc_norm[t.k];
+    case HN_HEAD_CONV_BASE: return &m->head.conv[2 * t.k].base;
+    case HN_HEAD_CONV_PRODUCT: return &m->head.conv[2 * t.k].product;
+    case HN_HEAD_FFN_CONV_BASE: return &m->head.conv[2 * t.k + 1].base;
+    case HN_HEAD_FFN_CONV_PRODUCT: return &m->head.conv[2 * t.k + 1].product;
+    default: return NULL;
+    }
+}
+
+void *hn_tensor_place(hn_model *m, hn_tensor_id t) {
+    const role_row *r = &table[t.role];
+    void *several = place_of_several(m, t);
+    if (several) return several;
+    if (t.role == HN_ROLE_Q_BIAS && m->arch.layer[t.k].gated) return &m->layer[t.k].gated_bias;
+    char *base = t.role < HN_ROLES_OF_MODELS ? (char *)&m->layer[t.k]
+               : hn_role_of_steps(t.role)    ? (char *)&m->head.step[t.k]
+                                             : (char *)&m->head;
+    return r->at ? base + (r->at - 1) + (size_t)t.block * (hn_role_is_vector(t.role) ? sizeof(hn_buf) : sizeof(hn_weight)) : NULL;
 }
 
 bool hn_role_of_layer(hn_role role) {
-    return strchr(table[role].name[HN_SOURCE_GGUF], '%') != NULL;
+    return role < HN_ROLES_OF_MODELS && strchr(table[role].name[HN_SOURCE_GGUF], '%') != NULL;
 }
 
 bool hn_role_is_rotated(hn_role role) {
@@ -349,11 +514,33 @@ hn_phase hn_role_phase(hn_role role) {
 
 bool hn_role_ends_branch(hn_role role) {
     const role_row *r = &table[role];
-    return r->kind == HN_IS_BIAS && r->in == HIDDEN;
+    return r->kind == HN_IS_BIAS && r->in == n_hidden;
 }
 
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
-    return !table[role].has || table[role].has(a, &a->layer[layer]);
+    if (hn_role_of_steps(role)) return table[role].count(a, layer) > 0;
+    return !table[role].has || table[role].has(a, a->layer ? &a->layer[role < HN_ROLES_OF_MODELS ? layer : 0] : NULL);
+}
+
+int hn_arch_count(const hn_arch *a, hn_role role, int k) {
+    return !hn_arch_has(a, role, k) ? 0 : table[role].count ? table[role].count(a, k) : 1;
+}
+
+bool hn_head_next(const hn_arch *a, hn_tensor_id *t) {
+    const hn_steps_desc *d = hn_head_steps(&a->draft_head);
+    if (!hn_role_of_steps(t->role)) {
+        for (t->k++; !hn_role_of_steps(t->role) && t->k >= hn_arch_count(a, t->role, 0); t->k = 0) t->role++;
+        if (!hn_role_of_steps(t->role)) return true;
+        *t = (hn_tensor_id){HN_ROLES_OF_STEPS, 0, -1};
+    }
+    t->block++;
+    while (d && t->k < d->n && t->block >= hn_arch_count(a, t->role, t->k)) {
+        t->block = 0;
+        if (++t->role < HN_ROLES) continue;
+        t->role = HN_ROLES_OF_STEPS;
+        t->k++;
+    }
+    return d && t->k < d->n;
 }
 
 bool hn_arch_is_unread(const hn_arch *a, const char *name) {
@@ -389,7 +576,12 @@ int hn_arch_matrices(const hn_arch *a, hn_role role, int layer) {
     return table[role].kind == HN_IS_OF_EXPERTS && (e->stacked || (a->files.form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
 }
 
+void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]) {
+    const hn_layer_desc *l = a->layer && t.role < HN_ROLES_OF_MODELS ? &a->layer[t.k] : NULL;
+    dims[0] = table[t.role].in(a, l, t);
+    dims[1] = table[t.role].out(a, l, t);
+}
+
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {
-    dims[0] = width_of(a, &a->layer[layer], table[role].in);
-    dims[1] = width_of(a, &a->layer[layer], table[role].out);
+    hn_arch_shape(a, (hn_tensor_id){role, layer, 0}, dims);
 }

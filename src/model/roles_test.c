@@ -32,7 +32,7 @@ static uint64_t length(const hn_arch *a, hn_role matrix_or_vector) {
 
 static void check_names(const hn_arch *a) {
     for (int form = HN_SOURCE_GGUF; form <= HN_SOURCE_HF; form++)
-        for (int i = 0; i < HN_ROLES; i++) {
+        for (int i = 0; i < HN_ROLES_OF_MODELS; i++) {
             const char *name = hn_role_name((hn_role)i, (hn_source_kind)form);
             assert_non_null(name);
             assert_int_equal(strstr(name, "%d") != NULL, hn_role_of_layer((hn_role)i));
@@ -93,7 +93,7 @@ static void check_norms(hn_arch *a, const hn_layer_desc *l) {
     assert_true(length(a, HN_ROLE_K_NORM) == 10 && length(a, HN_ROLE_PRE_FFN_NORM) == 50);
     for (int less = 0; less < 2; less++) {
         a->files.norms_less_one = less;
-        for (int i = 0; i < HN_ROLES; i++) {
+        for (int i = 0; i < HN_ROLES_OF_MODELS; i++) {
             const char *name = hn_role_name((hn_role)i, HN_SOURCE_GGUF);
             const bool norm = strstr(name, "norm") && !strstr(name, "ssm_norm"); /* that of a delta net is stored complete */
             if (hn_role_is_vector((hn_role)i))

@@ -71,12 +71,31 @@ static hunch_status need_matrices(hn_plan *p, const char *name, const uint64_t d
     return refuse_rows(p, *t, err);
 }
 
+/* The vector of a head, or a table of three dimensions; a vector may have further dimensions of 1. */
+static hunch_status need_vector(hn_plan *p, const char *name, hn_tensor_id id, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
+    const hn_tensor *there = hn_source_find(p->src, name);
+    const bool sides = hn_role_kind_of(id.role) == HN_IS_SIDES, one_row = there && there->n_dims == 2 && there->dims[1] == 1;
+    const uint64_t width = (uint64_t)p->m->arch.hidden,
+                   three[3] = {sides ? width : dims[0], sides ? dims[0] / 2 / width : 1, sides ? 2 : 1};
+    if (there && (sides || there->n_dims == 3)) return hn_source_need_shape(p->src, name, 3, three, t, err);
+    if (sides && !p->missing) return hn_source_need_shape(p->src, name, 3, three, t, err);
+    return need_tensor(p, name, one_row ? 2 : 1, dims[0], 1, t, err);
+}
+
 /* dims: its shape. */
-static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
-    char name[128];
-    hn_arch_tensor_name(&p->m->arch, role, layer, name);
-    hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
-    return need_tensor(p, name, hn_role_is_vector(role) && hn_role_kind_of(role) != HN_IS_EXPERT_VECTORS ? 1 : 2, dims[0], dims[1], t, err);
+static hunch_status find_tensor(hn_plan *p, hn_tensor_id id, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
+    char room[128];
+    const char *name = room;
+    hn_arch_shape(&p->m->arch, id, dims);
+    if (id.role < HN_ROLES_OF_MODELS)
+        hn_arch_tensor_name(&p->m->arch, id.role, id.k, room);
+    else
+        name = p->name(p, id, room);
+    if (!name)
+        return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
+    const bool vector = hn_role_is_vector(id.role);
+    if (vector && id.role >= HN_ROLES_OF_MODELS) return need_vector(p, name, id, dims, t, err);
+    return need_tensor(p, name, vector && hn_role_kind_of(id.role) != HN_IS_EXPERT_VECTORS ? 1 : 2, dims[0], dims[1], t, err);
 }
 
 static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {
@@ -92,17 +111,17 @@ static hn_row_order row_order_of(const hn_arch *a, hn_role role, int layer) {
     return (hn_row_order){a->layer[layer].head_dim, rotation->dims};
 }
 
-hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
+hunch_status hn_plan_vector(hn_plan *p, hn_tensor_id id, hn_part part, hn_buf *dst, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     uint64_t dims[2];
     hn_tensor *t;
-    if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
-    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
+    if (!hn_arch_has(a, id.role, id.k)) return HUNCH_OK;
+    hunch_status st = find_tensor(p, id, dims, &t, err);
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[0];
-    plan_vector(p, t, part, hn_arch_vector_times(a, role), hn_arch_vector_more(a, role), dst);
-    p->item[p->n - 1].order = row_order_of(a, role, layer);
-    if (a->files.form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(role);
+    plan_vector(p, t, part, hn_arch_vector_times(a, id.role), hn_arch_vector_more(a, id.role), dst);
+    p->item[p->n - 1].order = row_order_of(a, id.role, id.k);
+    if (a->files.form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(id.role);
     return HUNCH_OK;
 }
 
@@ -110,7 +129,7 @@ hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part
     uint64_t dims[2];
     hn_tensor *t;
     if (!hn_arch_has(&p->m->arch, role, layer)) return HUNCH_OK;
-    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
+    hunch_status st = find_tensor(p, (hn_tensor_id){role, layer, 0}, dims, &t, err);
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[0];
     const int vectors = (int)dims[1];
@@ -140,25 +159,6 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
     plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
     p->item[p->n - 1].change = HN_CHANGE_TAPS;
     return HUNCH_OK;
-}
-
-hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err) {
-    hn_tensor *t;
-    const hn_tensor *there = hn_source_find(p->src, name);
-    const bool one_row = there && there->n_dims == 2 && there->dims[1] == 1, three_dims = there && there->n_dims == 3;
-    const uint64_t dims[3] = {(uint64_t)count, 1, 1};
-    hunch_status st = three_dims ? hn_source_need_shape(p->src, name, 3, dims, &t, err)
-                                : need_tensor(p, name, one_row ? 2 : 1, (uint64_t)count, 1, &t, err);
-    if (!st && t) plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
-    return st;
-}
-
-hunch_status hn_plan_named_floats(hn_plan *p, const char *name, const uint64_t dims[3], hn_buf *dst, hunch_error *err) {
-    hn_tensor *t;
-    if (p->missing && !hn_source_find(p->src, name)) return hn_name_list_add(p->missing, name, err);
-    const hunch_status st = hn_source_need_shape(p->src, name, 3, dims, &t, err);
-    if (!st) plan_vector(p, t, (hn_part){0, (int)(dims[0] * dims[1] * dims[2])}, 1, 0, dst);
-    return st;
 }
 
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
@@ -392,7 +392,7 @@ hunch_status hn_plan_heads(hn_plan *p, int layer, hunch_error *err) {
         st = plan_split(p, HN_ROLE_K_B, layer, &l->k_b, err);
         return st ? st : plan_split(p, HN_ROLE_V_B, layer, &l->v_b, err);
     }
-    st = find_tensor(p, HN_ROLE_KV_B, layer, dims, &t, err);
+    st = find_tensor(p, (hn_tensor_id){HN_ROLE_KV_B, layer, 0}, dims, &t, err);
     if (st || !t) return st;
     st = plan_transposed(p, t, d->latent.nope, each, d->heads, &l->k_b, err);
     if (!st) st = plan_head_rows(p, t, (hn_part){d->latent.nope, d->latent.value}, each, d->heads, &l->v_b, err);
@@ -407,15 +407,15 @@ size_t hn_plan_head_matrices(const hn_arch *a) {
     return n;
 }
 
-hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
+hunch_status hn_plan_matrix(hn_plan *p, hn_tensor_id id, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
     uint64_t dims[2];
     hn_tensor *t;
-    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
+    hunch_status st = find_tensor(p, id, dims, &t, err);
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[1];
     st = plan_matrix(p, t, part, pair, w, err);
-    if (!st) p->item[p->n - 1].order = row_order_of(&p->m->arch, role, layer);
-    w->phase = hn_role_phase(role);
+    if (!st) p->item[p->n - 1].order = row_order_of(&p->m->arch, id.role, id.k);
+    w->phase = hn_role_phase(id.role);
     return st;
 }
 
@@ -424,7 +424,7 @@ hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *
     uint64_t dims[2];
     size_t row;
     if (!hn_arch_has(&p->m->arch, role, 0)) return HUNCH_OK;
-    hunch_status st = find_tensor(p, role, 0, dims, &it.tensor, err);
+    hunch_status st = find_tensor(p, (hn_tensor_id){role, 0, 0}, dims, &it.tensor, err);
     if (st || !it.tensor) return st;
     *w = (hn_weight){.dtype = it.tensor->dtype, .out = (int)dims[1], .in = (int)dims[0], .by_row = true, .phase = hn_role_phase(role)};
     st = hn_quantised_fp8(p->src, it.tensor, 1, &it.factors, err);
@@ -437,14 +437,4 @@ hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *
     p->table += row * dims[1];
     p->m->parameters += dims[0] * dims[1];
     return HUNCH_OK;
-}
-
-hunch_status hn_plan_named_rows(hn_plan *p, const char *name, int in, int out, hn_part part, hn_weight *w, hunch_error *err) {
-    hn_tensor *t;
-    hunch_status st = need_tensor(p, name, 2, (uint64_t)in, (uint64_t)out, &t, err);
-    return st || !t ? st : plan_matrix(p, t, part, false, w, err);
-}
-
-hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err) {
-    return hn_plan_named_rows(p, name, in, out, (hn_part){0, out}, w, err);
 }

@@ -32,6 +32,8 @@ typedef struct hn_placement {
 typedef struct hn_plan {
     hn_model *m;
     hn_source *src;
+    /* The name of a draft head's tensor; NULL: it has none. */
+    const char *(*name)(const struct hn_plan *p, hn_tensor_id t, char out[128]);
     bool mapped; /* matrices stay in the file */
     bool mapped_experts; /* matrices of experts do */
     bool convert; /* matrices of floats are packed as `as`, or as BF16 if their rows are not whole blocks of that */
@@ -62,9 +64,9 @@ typedef struct hn_part {
 hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err);
 /* HUNCH_REFUSED if the tensor is missing, has another shape or a type without kernels. A vector that the description
  * does not have is skipped. */
-hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
+hunch_status hn_plan_vector(hn_plan *p, hn_tensor_id id, hn_part part, hn_buf *dst, hunch_error *err);
 /* pair: products read this matrix together with the one planned before it, which has the same shape. */
-hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
+hunch_status hn_plan_matrix(hn_plan *p, hn_tensor_id id, hn_part part, bool pair, hn_weight *w, hunch_error *err);
 /* A table whose rows are read where they lie in the file: no part of what a pass reads. A role that the description does not have is
  * skipped. */
 hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *err);
@@ -84,13 +86,8 @@ hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, 
 hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* Whether a matrix stays in its file. */
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w);
-/* The same by name and shape, for tensors without a role. A vector may have further dimensions of 1. */
-hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err);
-hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);
-/* All numbers of a tensor of floats of this shape, one row after another. */
-hunch_status hn_plan_named_floats(hn_plan *p, const char *name, const uint64_t dims[3], hn_buf *dst, hunch_error *err);
-/* Some rows of a matrix. */
-hunch_status hn_plan_named_rows(hn_plan *p, const char *name, int in, int out, hn_part part, hn_weight *w, hunch_error *err);
+/* model.c: a tensor of any role where it belongs, or its parts where those do. */
+hunch_status hn_plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err);
 /* model.c: all tensors of a layer; room for the frequencies of all rotations (p->tables). */
 hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
 void hn_plan_rotations(hn_plan *p);

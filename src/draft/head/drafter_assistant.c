@@ -47,7 +47,7 @@ static const hn_head_form gguf_mtp_form = {
 
 /* Without its centroids: their tensors are not read. */
 static void drop_centroids(hn_arch *a, hn_source *src, const hn_head_names *names) {
-    static const hn_head_part parts[] = {HN_HEAD_CENTROIDS, HN_HEAD_ORDER};
+    static const hn_role parts[] = {HN_HEAD_CENTROIDS, HN_HEAD_ORDER};
     char name[128];
     for (int i = 0; i < 2; i++) hn_source_take(src, hn_head_name(names, parts[i], 0, name));
     a->draft_head.output.kind = HN_OUTPUT_ALL;

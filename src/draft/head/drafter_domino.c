@@ -33,7 +33,7 @@ static const hn_head_form early_form = {
 
 /* The inputs of the two matrices that show the sizes. */
 static hunch_status read_sizes(hn_prefix_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    static const hn_head_part parts[] = {HN_HEAD_GRU_STATE, HN_HEAD_BIAS_OUT};
+    static const hn_role parts[] = {HN_HEAD_GRU_STATE, HN_HEAD_BIAS_OUT};
     int *const to[] = {&d->state, &d->width};
     for (int i = 0; i < 2; i++) {
         char room[128];

@@ -28,8 +28,8 @@
 
 /* A dropout may be before each module of a list: then it has every other number, and outputs are inside the list. */
 static void number(hn_step_layout *layout, const hn_source *src, const hn_head_names *names) {
-    layout->inside = !hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
-    if (hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_RESBLOCK, 0, 0})) return;
+    layout->inside = !hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_OUTPUT, 0, 0});
+    if (hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_RESBLOCK, 0, 0})) return;
     layout->first_resblock = 1;
     layout->resblock_stride = 2;
 }
@@ -72,15 +72,15 @@ static hunch_status read_prefix(hn_arch *a, hn_source *src, const hn_arch *targe
 }
 
 static const hn_step_form release_steps = {
-    .name = {[HN_STEP_RESBLOCK] = "hydra_mlp.#.@.linear.weight", [HN_STEP_RESBLOCK_BIAS] = "hydra_mlp.#.@.linear.bias",
-             [HN_STEP_RESIDUAL] = "hydra_mlp.#.@.res_connection.weight", [HN_STEP_RESIDUAL_BIAS] = "hydra_mlp.#.@.res_connection.bias",
-             [HN_STEP_OUTPUT] = "hydra_lm_head.#~1.weight", [HN_STEP_OUTPUT_BIAS] = "hydra_lm_head.#~1.bias"},
     .key = {{"hydra_num_heads", HN_FACT_POSITIONS}, {"hydra_num_layers", HN_FACT_RESBLOCKS}},
     .number = number,
     .read_layers = read_prefix,
 };
 static const hn_head_form release_form = {
-    .part = {[HN_HEAD_OUTPUT_NORM] = "prefix_embeding_layer.norm.weight", [HN_HEAD_IDS] = "!d2t"},
+    .part = {[HN_HEAD_OUTPUT_NORM] = "prefix_embeding_layer.norm.weight", [HN_HEAD_IDS] = "!d2t",
+             [HN_STEP_RESBLOCK] = "hydra_mlp.#.@.linear.weight", [HN_STEP_RESBLOCK_BIAS] = "hydra_mlp.#.@.linear.bias",
+             [HN_STEP_RESIDUAL] = "hydra_mlp.#.@.res_connection.weight", [HN_STEP_RESIDUAL_BIAS] = "hydra_mlp.#.@.res_connection.bias",
+             [HN_STEP_OUTPUT] = "hydra_lm_head.#~1.weight", [HN_STEP_OUTPUT_BIAS] = "hydra_lm_head.#~1.bias"},
     .steps = &release_steps,
     .mark = {{"", "hydra_mlp.0."}, {"hydra_head.", "hydra_mlp.0."}},
 };
@@ -136,7 +136,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (st) return st;
     if (names->form != &release_form && names->form != &hn_head_gguf_steps)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hydra_mlp.0.*: not a head of Hydra", hn_source_path(src));
-    d->kind = hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_RESBLOCKS;
+    d->kind = hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_RESBLOCKS;
     d->n = hn_steps_count(src, names, HN_STEP_RESBLOCK);
     d->resblocks.n = names->steps.resblocks;
     st = hn_steps_check_layers(a, src, 1, err);

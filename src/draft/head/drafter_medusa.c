@@ -21,19 +21,16 @@
 #include "model/head/head_steps.h"
 
 static const hn_step_form release_steps = {
-    .name = {[HN_STEP_RESBLOCK] = "#.@.linear.weight", [HN_STEP_RESBLOCK_BIAS] = "#.@.linear.bias", [HN_STEP_OUTPUT] = "#.^.weight"},
     .in_model = true,
 };
 static const hn_head_form release_form = {
-    .part = {[HN_HEAD_IDS] = "!d2t"},
+    .part = {[HN_HEAD_IDS] = "!d2t",
+             [HN_STEP_RESBLOCK] = "#.@.linear.weight", [HN_STEP_RESBLOCK_BIAS] = "#.@.linear.bias", [HN_STEP_OUTPUT] = "#.^.weight"},
     .steps = &release_steps,
     .mark = {{"", "0.0.linear.weight"}, {"medusa_head.", "0.0.linear.weight"}, {"model.medusa_head.", "0.0.linear.weight"}},
 };
 
 static const hn_step_form vllm_steps = {
-    .name = {[HN_STEP_RESBLOCK] = "blocks.#.layers.@.weight",
-             [HN_STEP_RESBLOCK_BIAS] = "blocks.#.layers.@.bias",
-             [HN_STEP_OUTPUT] = "lm_heads.#.weight"},
     .key = {{"num_heads", HN_FACT_POSITIONS},
             {"num_hidden_layers", HN_FACT_RESBLOCKS},
             {"truncated_vocab_size", HN_FACT_OUTPUTS},
@@ -41,7 +38,10 @@ static const hn_step_form vllm_steps = {
     .in_model = true,
 };
 static const hn_head_form vllm_form = {
-    .part = {[HN_HEAD_IDS] = "token_map"},
+    .part = {[HN_HEAD_IDS] = "token_map",
+             [HN_STEP_RESBLOCK] = "blocks.#.layers.@.weight",
+             [HN_STEP_RESBLOCK_BIAS] = "blocks.#.layers.@.bias",
+             [HN_STEP_OUTPUT] = "lm_heads.#.weight"},
     .lists_tokens = true,
     .steps = &vllm_steps,
     .mark = {{"", "blocks.0.layers.0."}, {"medusa_heads.", "blocks.0.layers.0."}, {"", "lm_heads.0."}, {"medusa_heads.", "lm_heads.0."}},

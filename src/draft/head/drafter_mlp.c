@@ -26,31 +26,31 @@
 
 /* Arctic's are lists of one module. */
 static void number(hn_step_layout *layout, const hn_source *src, const hn_head_names *names) {
-    layout->inside = !hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0});
+    layout->inside = !hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_EMBEDDING, 0, 0});
 }
 
 static const hn_step_form sum_steps = {
-    .name = {[HN_STEP_PROJECTION] = "proj.#~0.weight", [HN_STEP_EMBEDDING] = "emb.#~0.weight", [HN_STEP_NORM] = "ln.#~0.weight",
-             [HN_STEP_NORM_BIAS] = "ln.#~0.bias", [HN_STEP_OUTPUT] = "head.#.weight"},
     .key = {{"vocab_size", HN_FACT_TOKENS}},
     .number = number,
 };
 static const hn_head_form sum_form = {
-    .part = {[HN_HEAD_IDS] = "!d2t"},
+    .part = {[HN_HEAD_IDS] = "!d2t",
+             [HN_STEP_PROJECTION] = "proj.#~0.weight", [HN_STEP_EMBEDDING] = "emb.#~0.weight", [HN_STEP_NORM] = "ln.#~0.weight",
+             [HN_STEP_NORM_BIAS] = "ln.#~0.bias", [HN_STEP_OUTPUT] = "head.#.weight"},
     .steps = &sum_steps,
     .mark = {{"speculator.", "emb.0."}, {"", "emb.0."}},
 };
 
 static const hn_step_form lstm_steps = {
-    .name = {[HN_STEP_GATE_FORGET] = "forget_proj.#.weight", [HN_STEP_GATE_INPUT] = "input_proj.#.weight",
+    .key = {{"vocab_size", HN_FACT_TOKENS}},
+};
+static const hn_head_form lstm_form = {
+    .part = {[HN_HEAD_IDS] = "!d2t",
+             [HN_STEP_GATE_FORGET] = "forget_proj.#.weight", [HN_STEP_GATE_INPUT] = "input_proj.#.weight",
              [HN_STEP_GATE_OUTPUT] = "output_proj.#.weight", [HN_STEP_GATE_CELL] = "cell_proj.#.weight",
              [HN_STEP_GATES_FUSED] = "projs.#.weight", [HN_STEP_EMBEDDING] = "forget_emb.#.weight", [HN_STEP_NORM] = "state_ln.#.weight",
              [HN_STEP_NORM_BIAS] = "state_ln.#.bias", [HN_STEP_CELL_NORM] = "cell_ln.#.weight", [HN_STEP_CELL_NORM_BIAS] = "cell_ln.#.bias",
              [HN_STEP_OUTPUT] = "head.#.weight"},
-    .key = {{"vocab_size", HN_FACT_TOKENS}},
-};
-static const hn_head_form lstm_form = {
-    .part = {[HN_HEAD_IDS] = "!d2t"},
     .steps = &lstm_steps,
     .mark = {{"speculator.", "forget_emb.0."}, {"", "forget_emb.0."}},
 };
@@ -60,9 +60,9 @@ static const hn_head_form lstm_form = {
 /* Arctic's files may have several products where others have one; these are refused. */
 static hunch_status check_modules(const hn_source *src, const hn_head_names *names, hunch_error *err) {
     char name[128], deeper[140];
-    const hn_step_tensor all[] = {{HN_STEP_PROJECTION, 0, 0}, {HN_STEP_EMBEDDING, 0, 0}, {HN_STEP_NORM, 0, 0}};
+    const hn_tensor_id all[] = {{HN_STEP_PROJECTION, 0, 0}, {HN_STEP_EMBEDDING, 0, 0}, {HN_STEP_NORM, 0, 0}};
     for (size_t i = 0; names->steps.inside && i < sizeof all / sizeof *all; i++) {
-        hn_step_name(names, all[i], name);
+        hn_tensor_name(names, all[i], name);
         const size_t n = strlen(name) - strlen(".0.weight");
         snprintf(deeper, sizeof deeper, "%.*s.%d.weight", (int)n, name, i == 2 ? 2 : 1);
         if (hn_source_find(src, deeper))
@@ -73,7 +73,7 @@ static hunch_status check_modules(const hn_source *src, const hn_head_names *nam
 }
 
 static bool is_lstm(const hn_source *src, const hn_head_names *names) {
-    return names->form == &lstm_form || hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
+    return names->form == &lstm_form || hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_CELL_NORM, 0, 0});
 }
 
 /* Number of steps: n_predict if the file has it, because tied steps have only one set of tensors. */
@@ -94,7 +94,7 @@ static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_
 }
 
 static hunch_status read_width(hn_steps_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    const hn_tensor *output = hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    const hn_tensor *output = hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_OUTPUT, 0, 0});
     if (!output || output->n_dims != 2 || output->dims[0] < 1 || output->dims[0] > 1 << 17)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor head.0.weight of a speculator, or not a matrix", hn_source_path(src));
     d->own_state.width = (int)output->dims[0];

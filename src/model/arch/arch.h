@@ -97,8 +97,77 @@ typedef enum hn_role {
     HN_ROLE_SHARED_GATE,
     HN_ROLE_SHARED_UP,
     HN_ROLE_SHARED_DOWN,
+    /* of a draft head outside its layers */
+    HN_ROLES_OF_MODELS, /* so many, of models and their layers */
+    HN_HEAD_FC = HN_ROLES_OF_MODELS,
+    HN_HEAD_FC_BIAS,
+    HN_HEAD_FEATURE_NORM, /* of the whole feature, before fc */
+    HN_HEAD_STATE_NORM,   /* of one of its states */
+    HN_HEAD_TOKEN_NORM,   /* of the embedding */
+    HN_HEAD_STREAM_NORM,  /* of the other half of the input, beside the embedding */
+    HN_HEAD_OUTPUT_NORM,
+    HN_HEAD_CARRY,        /* from the normed stream to what the next row reads */
+    HN_HEAD_MASK,         /* the feature of rows without one */
+    HN_HEAD_MASK_PAIR,    /* input of the first layer in rows without token and feature */
+    HN_HEAD_CONTEXT_NORM, /* after fc, in a head of blocks */
+    HN_HEAD_MASK_ROW,     /* instead of a mask's embedding */
+    HN_HEAD_MARKOV_IN,    /* and the other tensors after a block (pass_markov.c) */
+    HN_HEAD_MARKOV_OUT,
+    HN_HEAD_MARKOV_GATE,
+    HN_HEAD_MARKOV_GATE_BIAS,
+    HN_HEAD_MARKOV_STEP,
+    HN_HEAD_MARKOV_STEP_BIAS,
+    HN_HEAD_CONFIDENCE,
+    HN_HEAD_CONFIDENCE_BIAS,
+    HN_HEAD_CONV_BASE,    /* of the layer whose number is given: around attention, and the feed-forward half (layer_conv.c) */
+    HN_HEAD_CONV_PRODUCT,
+    HN_HEAD_FFN_CONV_BASE,
+    HN_HEAD_FFN_CONV_PRODUCT,
+    HN_HEAD_SELECTOR,     /* from a row, and of the tokens before and after, to what are multiplied (pass_selector.c) */
+    HN_HEAD_CODES_BEFORE,
+    HN_HEAD_CODES_AFTER,
+    HN_HEAD_GRU_INPUT,    /* gates of a recurrence over tokens: reset, update, new (pass_prefix.c) */
+    HN_HEAD_GRU_STATE,
+    HN_HEAD_BIAS_IN,      /* from a row and that state to the bias of its outputs */
+    HN_HEAD_BIAS_OUT,
+    HN_HEAD_LSTM_1,       /* gates of the two layers: input, forget, candidate, output */
+    HN_HEAD_LSTM_2,
+    HN_HEAD_LSTM_BIAS_1,
+    HN_HEAD_LSTM_BIAS_2,
+    HN_HEAD_LSTM_STATE_BIAS_1, /* bias of the recurrent product, whose state is zero */
+    HN_HEAD_LSTM_STATE_BIAS_2,
+    HN_HEAD_EMBEDDING,
+    HN_HEAD_OUTPUT,
+    HN_HEAD_IDS,          /* d2t */
+    HN_HEAD_CENTROIDS,    /* of the output's clusters (head_clusters.c) */
+    HN_HEAD_ORDER,        /* the outputs, cluster after cluster */
+    /* of its weights for one drafted position */
+    HN_ROLES_OF_STEPS,
+    HN_STEP_RESBLOCK = HN_ROLES_OF_STEPS,
+    HN_STEP_RESBLOCK_BIAS,
+    HN_STEP_RESIDUAL,
+    HN_STEP_RESIDUAL_BIAS,
+    HN_STEP_PROJECTION,
+    HN_STEP_GATE_FORGET, /* the gates of a cell, in this order also if they are one matrix */
+    HN_STEP_GATE_INPUT,
+    HN_STEP_GATE_OUTPUT,
+    HN_STEP_GATE_CELL,
+    HN_STEP_GATES_FUSED,
+    HN_STEP_EMBEDDING,
+    HN_STEP_NORM,
+    HN_STEP_NORM_BIAS,
+    HN_STEP_CELL_NORM,
+    HN_STEP_CELL_NORM_BIAS,
+    HN_STEP_OUTPUT,
+    HN_STEP_OUTPUT_BIAS,
     HN_ROLES
 } hn_role;
+static inline bool hn_role_of_steps(hn_role role) { return role >= HN_STEP_RESBLOCK; }
+/* One tensor. k: its layer, step or module, or the state of a head's norm; block: the number of a step's residual block. */
+typedef struct hn_tensor_id {
+    hn_role role;
+    int k, block;
+} hn_tensor_id;
 
 /* A tensor name that a family uses instead of the usual one; %d is the layer, then the expert. */
 typedef struct hn_role_other {
@@ -140,6 +209,7 @@ typedef struct hn_arch_files {
     const char *const *layer_names; /* [HN_ROLES] names of a folder's layer tensors, %d is the layer; NULL: the usual ones */
     bool rows_in_pairs;  /* Q and K rows are in pairs; they are packed in halves, so rope_interleaved is false */
     bool norms_less_one; /* norm weights are stored less 1 */
+    bool shared_modules; /* modules of multi-token prediction have one projection and its norms for all */
     int next_layers;     /* GGUF: blocks after the model's layers, of a draft head */
     const struct hn_head_form *head_form; /* of a draft head (head/head.h); NULL: it is none */
     hn_step_layout steps;
@@ -201,6 +271,12 @@ bool hn_arch_is_unread(const hn_arch *a, const char *name);
 /* The file's tensor of that name, as hn_source_find; NULL: there is none. */
 const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
+void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]); /* the same; 3 numbers of a head's HN_IS_SIDES */
+/* Tensors of a head's role: of states, layers or modules, else 1; of a step its residual blocks. 0: there is none. */
+int hn_arch_count(const hn_arch *a, hn_role role, int k);
+/* Iterates over all tensors of a head outside its layers; begin with {HN_HEAD_FC, -1, 0}. Tensors that steps share are listed once, as
+ * those of the first step. */
+bool hn_head_next(const hn_arch *a, hn_tensor_id *t);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
 float hn_arch_vector_times(const hn_arch *a, hn_role role); /* the factor of its stored values */
 /* Properties of a role in every model (roles.c). */
@@ -222,15 +298,15 @@ typedef enum hn_role_kind {
     HN_IS_BIAS,
     HN_IS_VECTOR,         /* as stored */
     HN_IS_CONVOLUTION,
+    HN_IS_SIDES,          /* constant coefficients of a head's convolutions, 3 dimensions */
     HN_IS_EXPERT_VECTORS, /* a vector for each expert, all in one tensor */
 } hn_role_kind;
 hn_role_kind hn_role_kind_of(hn_role role);
 bool hn_role_is_vector(hn_role role);
 bool hn_role_is_paired(hn_role role);           /* products read it together with the one before it */
-const hn_role *hn_role_parts(hn_role role);     /* up to 3, then 0, whose rows it has one after another; NULL: it has its own */
-struct hn_layer;
-/* Where it is loaded to, an hn_weight or a vector's hn_buf; NULL: elsewhere. */
-void *hn_role_place(hn_role role, const hn_layer_desc *d, struct hn_layer *l);
+const hn_role *hn_role_parts(hn_role role);     /* up to 4, then 0, whose rows it has one after another; NULL: it has its own */
+struct hn_model;
+void *hn_tensor_place(struct hn_model *m, hn_tensor_id t); /* where it is loaded to, an hn_weight or an hn_buf; NULL: elsewhere */
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
 bool hn_role_is_rotated(hn_role role);                            /* its rows, or its values for each head, are rotated */
 bool hn_role_ends_branch(hn_role role);                      /* a bias of a branch's output */

@@ -11,7 +11,7 @@
 #include "model/head/reduced_output.h"
 #include "ops/pack.h"
 
-enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
+enum { MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
@@ -192,79 +192,25 @@ hn_head_names hn_head_names_of(const hn_arch *a) {
     return (hn_head_names){f->head_form, f->body, f->first_layer, f->first_block, a->layers, f->steps};
 }
 
-/* One of the head's parts. k: the state, or the block if there are several. */
-static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, hunch_error *err) {
-    hn_head_names names = hn_head_names_of(&p->m->arch);
-    char name[128];
-    names.module += k;
-    uint64_t dims[2];
-    if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
-    hn_head_part_shape(&p->m->arch, part, dims);
-    if (!hn_head_name(&names, part, k, name))
-        return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
-    if (part == HN_HEAD_OUTPUT_NORM && names.form == &hn_head_own_gguf && !hn_source_find(p->src, name))
-        snprintf(name, sizeof name, "output_norm.weight"); /* a block without a norm uses the model's */
-    const int before = p->n;
-    const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);
-    if (!st && p->n > before && p->m->arch.files.norms_less_one) p->item[before].more = 1;
-    return st;
-}
-
-static hunch_status plan_module_matrix(hn_plan *p, hn_head_part part, int block, hn_weight *w, hunch_error *err) {
-    hn_head_names names = hn_head_names_of(&p->m->arch);
-    names.module += block;
-    char name[128];
-    uint64_t dims[2];
-    if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
-    hn_head_part_shape(&p->m->arch, part, dims);
-    return hn_plan_named_matrix(p, hn_head_name(&names, part, 0, name), (int)dims[0], (int)dims[1], w, err);
-}
-
-static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w, hunch_error *err) {
-    return plan_module_matrix(p, part, 0, w, err);
-}
-
-/* Qwen's folders have one projection and its norms for all blocks: those of the first are shared after the load. */
-static hunch_status plan_further_modules(hn_plan *p, hunch_error *err) {
-    const hn_arch *a = &p->m->arch;
-    hunch_status st = HUNCH_OK;
-    for (int k = 1; !st && k < hn_arch_modules(a) && a->files.head_form != &hn_head_own; k++) {
-        hn_head_module *b = &p->m->head.further[k - 1];
-        st = plan_module_matrix(p, HN_HEAD_FC, k, &b->fc, err);
-        if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, k, &b->token_norm, err);
-        if (!st) st = plan_part(p, HN_HEAD_STREAM_NORM, k, &b->stream_norm, err);
-        if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, k, &b->output_norm, err);
-    }
-    return st;
-}
-
-/* The convolutions around the halves of a layer. */
-static hunch_status plan_convs(hn_plan *p, int layer, hunch_error *err) {
-    static const hn_head_part of[2][2] = {{HN_HEAD_CONV_BASE, HN_HEAD_CONV_PRODUCT}, {HN_HEAD_FFN_CONV_BASE, HN_HEAD_FFN_CONV_PRODUCT}};
+/* A block of a GGUF without a norm uses the model's. */
+static const char *name_of(const hn_plan *p, hn_tensor_id t, char out[128]) {
     const hn_head_names names = hn_head_names_of(&p->m->arch);
-    hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < 2; i++) {
-        hn_head_conv *c = &p->m->head.conv[2 * layer + i];
-        char name[128];
-        uint64_t dims[2];
-        const hn_conv_desc *d = hn_head_conv_desc(&p->m->arch.draft_head);
-        const uint64_t sides[3] = {(uint64_t)p->m->arch.hidden, (uint64_t)d->taps, 2};
-        st = hn_plan_named_floats(p, hn_head_name(&names, of[i][0], layer, name), sides, &c->base, err);
-        hn_head_part_shape(&p->m->arch, of[i][1], dims);
-        if (!st) st = hn_plan_named_matrix(p, hn_head_name(&names, of[i][1], layer, name), (int)dims[0], (int)dims[1], &c->product, err);
-    }
-    return st;
+    const char *name = hn_tensor_name(&names, t, out);
+    return t.role == HN_HEAD_OUTPUT_NORM && names.form == &hn_head_own_gguf && !hn_source_find(p->src, name) ? "output_norm.weight" : name;
 }
 
-static hunch_status plan_parts(hn_plan *p, hn_model *m, hunch_error *err) {
-    hn_head *h = &m->head;
+/* All tensors outside of layers but the embedding and the output. Of an embedding of steps a pass reads a row. */
+static hunch_status plan_parts(hn_plan *p, hunch_error *err) {
+    hn_tensor_id t = {HN_HEAD_FC, -1, 0};
     hunch_status st = HUNCH_OK;
-    for (int k = 0; !st && k < HN_HEAD_PARTS; k++) {
-        const hn_head_part part = (hn_head_part)k;
-        void *to = hn_head_part_place(h, part);
-        if (to) st = hn_head_part_is_vector(part) ? plan_part(p, part, 0, to, err) : plan_part_matrix(p, part, to, err);
+    while (!st && hn_head_next(&p->m->arch, &t)) {
+        const uint64_t bytes = p->m->weight_bytes;
+        const double macs = p->m->macs_per_row;
+        if (hn_role_parts(t.role) || hn_tensor_place(p->m, t)) st = hn_plan_tensor(p, t, err);
+        if (t.role != HN_STEP_EMBEDDING) continue;
+        p->m->weight_bytes = bytes;
+        p->m->macs_per_row = macs;
     }
-    for (int k = 0; !st && k < m->arch.draft_head.input.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
     return st;
 }
 
@@ -310,43 +256,46 @@ hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *e
 /* An assistant's is called an embedding, which it is tied to. */
 static hunch_status plan_output(hn_plan *p, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
-    if (!hn_head_has(a, HN_HEAD_OUTPUT)) return HUNCH_OK;
-    if (!hn_head_form_assistant(a->files.head_form))
-        return hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &p->m->output, err);
-    const hunch_status st = plan_part_matrix(p, HN_HEAD_OUTPUT, &p->m->output, err);
-    p->m->output.phase = HN_PHASE_OUTPUT;
-    return st;
+    const hn_role role = hn_head_form_assistant(a->files.head_form) ? HN_HEAD_OUTPUT : HN_ROLE_OUTPUT;
+    return hn_arch_has(a, HN_HEAD_OUTPUT, 0) ? hn_plan_matrix(p, (hn_tensor_id){role, 0, 0}, (hn_part){0, 0}, false, &p->m->output, err)
+                                             : HUNCH_OK;
+}
+
+/* The lists of what a head has several of. */
+static hunch_status create_lists(hn_model *m, hunch_error *err) {
+    const hn_arch *a = &m->arch;
+    const hn_steps_desc *steps = hn_head_steps(&a->draft_head);
+    const size_t layers = (size_t)a->layers, convs = hn_head_conv_desc(&a->draft_head) ? 2 * layers : 0;
+    m->layer = hn_zalloc(layers + 1, sizeof *m->layer); /* there may be none */
+    m->head.conv = convs ? hn_zalloc(convs, sizeof *m->head.conv) : NULL;
+    m->head.step = steps ? hn_zalloc((size_t)steps->n, sizeof *m->head.step) : NULL;
+    return m->layer && (m->head.conv || !convs) && (m->head.step || !steps)
+               ? HUNCH_OK
+               : hn_fail_memory(err, "layers", (layers + 1) * sizeof *m->layer + convs * sizeof *m->head.conv);
 }
 
 static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
     const hn_arch *a = &m->arch;
-    const size_t room = (size_t)a->layers * (HN_MOST_LAYER_TENSORS + 4) + OWN_TENSORS + hn_steps_tensors(a) + hn_plan_expert_tensors(a);
+    size_t room = (size_t)a->layers * HN_MOST_LAYER_TENSORS + hn_plan_expert_tensors(a) + 1; /* and the output */
+    for (hn_tensor_id t = {HN_HEAD_FC, -1, 0}; hn_head_next(a, &t);) room += hn_role_parts(t.role) ? 4 : 1;
     hunch_status st = hn_plan_begin(p, m, src, false, room, err);
     if (st) return st;
+    p->name = name_of;
     p->convert = load->convert;
     p->as = load->weights;
     p->finite = true;
     p->missing = load->missing;
-    m->layer = hn_zalloc((size_t)a->layers + 1, sizeof *m->layer); /* there may be none */
-    if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
-    st = plan_part_matrix(p, HN_HEAD_EMBEDDING, &m->embedding, err);
+    st = create_lists(m, err);
+    if (!st && hn_arch_has(a, HN_HEAD_EMBEDDING, 0))
+        st = hn_plan_matrix(p, (hn_tensor_id){HN_HEAD_EMBEDDING, 0, 0}, (hn_part){0, 0}, false, &m->embedding, err);
     m->weight_bytes = 0; /* a pass reads a row of it */
     m->macs_per_row = 0;
-    if (!st) st = plan_parts(p, m, err);
-    if (!st && hn_head_conv_desc(&a->draft_head)) {
-        m->head.conv = hn_zalloc(2 * (size_t)a->layers, sizeof *m->head.conv);
-        if (!m->head.conv) st = hn_fail_memory(err, "convolutions", 2 * (size_t)a->layers * sizeof *m->head.conv);
-    }
-    for (int i = 0; !st && i < a->layers; i++) {
-        st = hn_plan_layer(p, i, err);
-        if (!st && m->head.conv) st = plan_convs(p, i, err);
-    }
-    if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
-    if (!st) st = plan_further_modules(p, err);
-    if (!st && hn_head_steps(&a->draft_head)) st = hn_steps_plan(p, err);
+    if (!st) st = plan_parts(p, err);
+    for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = plan_output(p, err);
-    if (!st) st = plan_part_matrix(p, HN_HEAD_CARRY, &m->head.carry, err);
-    if (!st) st = plan_part_matrix(p, HN_HEAD_CENTROIDS, &m->head.centroids, err);
+    const hn_steps_desc *steps = hn_head_steps(&a->draft_head);
+    const hn_own_state_desc *state = steps ? hn_steps_own_state(steps) : NULL;
+    if (state && state->scale_input) m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float));
     hn_plan_rotations(p);
     if (!st && p->missing && p->missing->n)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
@@ -444,7 +393,7 @@ static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const 
 
 static void share_modules(hn_model *m) {
     const hn_head *h = &m->head;
-    for (int k = 1; k < hn_arch_modules(&m->arch) && m->arch.files.head_form == &hn_head_own; k++)
+    for (int k = 1; k < hn_arch_modules(&m->arch) && m->arch.files.shared_modules; k++)
         m->head.further[k - 1] = (hn_head_module){h->fc, h->token_norm, h->stream_norm, m->output_norm};
 }
 

@@ -7,60 +7,14 @@
 #include "base/name_list.h"
 #include "model/model.h"
 
-/* Tensors of a head outside its layers (head_names.c, head_parts.c). */
-typedef enum hn_head_part {
-    HN_HEAD_FC,
-    HN_HEAD_FC_BIAS,
-    HN_HEAD_FEATURE_NORM, /* of the whole feature, before fc */
-    HN_HEAD_STATE_NORM,   /* of one of its states */
-    HN_HEAD_TOKEN_NORM,   /* of the embedding */
-    HN_HEAD_STREAM_NORM,  /* of the other half of the input, beside the embedding */
-    HN_HEAD_OUTPUT_NORM,
-    HN_HEAD_CARRY,        /* from the normed stream to what the next row reads */
-    HN_HEAD_MASK,         /* the feature of rows without one */
-    HN_HEAD_MASK_PAIR,    /* input of the first layer in rows without token and feature */
-    HN_HEAD_CONTEXT_NORM, /* after fc, in a head of blocks */
-    HN_HEAD_MASK_ROW,     /* instead of a mask's embedding */
-    HN_HEAD_MARKOV_IN,    /* and the other tensors after a block (pass_markov.c) */
-    HN_HEAD_MARKOV_OUT,
-    HN_HEAD_MARKOV_GATE,
-    HN_HEAD_MARKOV_GATE_BIAS,
-    HN_HEAD_MARKOV_STEP,
-    HN_HEAD_MARKOV_STEP_BIAS,
-    HN_HEAD_CONFIDENCE,
-    HN_HEAD_CONFIDENCE_BIAS,
-    HN_HEAD_CONV_BASE,    /* of the layer whose number is given: around attention, and the feed-forward half (layer_conv.c) */
-    HN_HEAD_CONV_PRODUCT,
-    HN_HEAD_FFN_CONV_BASE,
-    HN_HEAD_FFN_CONV_PRODUCT,
-    HN_HEAD_SELECTOR,     /* from a row, and of the tokens before and after, to what are multiplied (pass_selector.c) */
-    HN_HEAD_CODES_BEFORE,
-    HN_HEAD_CODES_AFTER,
-    HN_HEAD_GRU_INPUT,    /* gates of a recurrence over tokens: reset, update, new (pass_prefix.c) */
-    HN_HEAD_GRU_STATE,
-    HN_HEAD_BIAS_IN,      /* from a row and that state to the bias of its outputs */
-    HN_HEAD_BIAS_OUT,
-    HN_HEAD_LSTM_1,       /* gates of the two layers: input, forget, candidate, output */
-    HN_HEAD_LSTM_2,
-    HN_HEAD_LSTM_BIAS_1,
-    HN_HEAD_LSTM_BIAS_2,
-    HN_HEAD_LSTM_STATE_BIAS_1, /* bias of the recurrent product, whose state is zero */
-    HN_HEAD_LSTM_STATE_BIAS_2,
-    HN_HEAD_EMBEDDING,
-    HN_HEAD_OUTPUT,
-    HN_HEAD_IDS,          /* d2t */
-    HN_HEAD_CENTROIDS,    /* of the output's clusters (head_clusters.c) */
-    HN_HEAD_ORDER,        /* the outputs, cluster after cluster */
-    HN_HEAD_PARTS
-} hn_head_part;
-
 struct hn_head_names;
 /* A form of files: how they name the tensors of a head outside its layers. A form of one kind of heads is in that kind's
  * drafter_KIND.c; these are shared, or of no kind's own files. */
 typedef struct hn_head_form {
     const struct hn_head_form *base; /* names that it lacks are those of this form; NULL: there are none */
-    /* '@': a tensor of layer 0; '!': without a prefix; %d: the number of a state, or of a module. NULL: see base */
-    const char *part[HN_HEAD_PARTS];
+    /* '@': a tensor of layer 0; '!': without a prefix; %d: the number of a state, or of a module. Of steps '#': the step; '@': the
+     * resblock; '^': the number after all resblocks; '~' and a digit: ".0" if modules are in a list. NULL: see base */
+    const char *part[HN_ROLES];
     const struct hn_step_form *steps; /* of heads with weights for each position (head_steps.h); NULL: of others */
     /* What hn_head_read does, of heads whose layers are not those of a dense family, and sets the stages; NULL: of others. */
     hunch_status (*read)(hn_arch *a, hn_source *src, const struct hn_head_names *names, const hn_arch *target, hunch_error *err);
@@ -93,18 +47,16 @@ typedef struct hn_head_names {
 } hn_head_names;
 
 hn_head_names hn_head_names_of(const hn_arch *a); /* of the file that the description was read from */
-/* The name of a part; k: number of the state, or of the layer. NULL: this form has none. */
-const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);
-/* The tensor of a part (of the first state), not marked as used; NULL: there is none. */
-const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *names, hn_head_part part);
-/* Whether a head of this description has the part (norms of states: all of them), and its shape in ggml's order
- * (inputs, outputs; a vector has outputs 1). */
-bool hn_head_has(const hn_arch *a, hn_head_part part);
-bool hn_head_part_is_vector(hn_head_part part);
-int hn_head_part_count(const hn_arch *a, hn_head_part part); /* tensors of it: of states, of layers, else 1 */
-void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]);
-/* Where a part that is one tensor belongs, an hn_weight or a vector's hn_buf; NULL: it is loaded otherwise. */
-void *hn_head_part_place(hn_head *h, hn_head_part part);
+/* The name of a tensor of a head. NULL: this form has none. */
+const char *hn_tensor_name(const hn_head_names *names, hn_tensor_id t, char out[128]);
+/* The tensor, not marked as used; NULL: there is none. */
+const hn_tensor *hn_tensor_find(const hn_source *src, const hn_head_names *names, hn_tensor_id t);
+static inline const char *hn_head_name(const hn_head_names *names, hn_role role, int k, char out[128]) {
+    return hn_tensor_name(names, (hn_tensor_id){role, k, 0}, out);
+}
+static inline const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *names, hn_role role) {
+    return hn_tensor_find(src, names, (hn_tensor_id){role, 0, 0});
+}
 
 /* Keys of files beside those of a dense family's layers (head_keys.c). */
 typedef enum hn_head_key {

@@ -5,14 +5,36 @@
 
 #include "model/head/head.h"
 
-const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]) {
+/* Of a step. */
+static const char *step_name(const hn_head_names *names, const char *p, hn_tensor_id t, char out[128]) {
+    const hn_step_layout *at = &names->steps;
+    const int stride = at->resblock_stride ? at->resblock_stride : 1;
+    size_t n = (size_t)snprintf(out, 128, "%s", names->front);
+    for (; *p && n < 120; p++) {
+        if (*p == '#')
+            n += (size_t)snprintf(out + n, 128 - n, "%d", t.k);
+        else if (*p == '@')
+            n += (size_t)snprintf(out + n, 128 - n, "%d", at->first_resblock + stride * t.block);
+        else if (*p == '^')
+            n += (size_t)snprintf(out + n, 128 - n, "%d", at->resblocks);
+        else if (*p == '~')
+            n += p++ && at->inside ? (size_t)snprintf(out + n, 128 - n, ".%c", *p) : 0;
+        else
+            out[n++] = *p;
+    }
+    out[n] = 0;
+    return out;
+}
+
+const char *hn_tensor_name(const hn_head_names *names, hn_tensor_id t, char out[128]) {
     const hn_head_form *form = names->form;
-    while (!form->part[part] && form->base) form = form->base;
-    const char *template = form->part[part];
+    while (!form->part[t.role] && form->base) form = form->base;
+    const char *template = form->part[t.role];
     if (!template) return NULL;
+    if (hn_role_of_steps(t.role)) return step_name(names, template, t, out);
     const char *front = *template == '!' ? "" : names->front, *first = *template == '@' ? names->first : "";
     const char *own = template + (*template == '!' || *template == '@'), *number = strstr(own, "%d");
-    if (names->form->numbered) k = names->module;
+    const int k = names->form->numbered ? names->module + t.k : t.k;
     if (number)
         snprintf(out, 128, "%s%s%.*s%d%s", front, first, (int)(number - own), own, k, number + 2);
     else
@@ -20,7 +42,7 @@ const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, c
     return out;
 }
 
-const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *names, hn_head_part part) {
+const hn_tensor *hn_tensor_find(const hn_source *src, const hn_head_names *names, hn_tensor_id t) {
     char name[128];
-    return hn_head_name(names, part, 0, name) ? hn_source_find(src, name) : NULL;
+    return hn_tensor_name(names, t, name) ? hn_source_find(src, name) : NULL;
 }

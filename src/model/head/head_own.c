@@ -189,6 +189,7 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     a->files.first_layer = NULL;
     a->files.first_block = names->module;
     a->files.head_form = names->form;
+    a->files.shared_modules = names->form == &hn_head_own; /* Qwen's folders */
     a->draft_head = (hn_head_desc){.input.embeddings = target->vocab};
     hn_head_set_mtp(a, names, target->hidden);
     snprintf(a->architecture, sizeof a->architecture, "head");

@@ -6,119 +6,16 @@
 
 #include "base/mem.h"
 
-/* ---- names ----------------------------------------------------------------------------------------------------------------- */
-
-const char *hn_step_name(const hn_head_names *names, hn_step_tensor t, char out[128]) {
-    const char *p = names->form->steps->name[t.part];
-    const hn_step_layout *at = &names->steps;
-    const int stride = at->resblock_stride ? at->resblock_stride : 1;
-    if (!p) return NULL;
-    size_t n = (size_t)snprintf(out, 128, "%s", names->front);
-    for (; *p && n < 120; p++) {
-        if (*p == '#')
-            n += (size_t)snprintf(out + n, 128 - n, "%d", t.step);
-        else if (*p == '@')
-            n += (size_t)snprintf(out + n, 128 - n, "%d", at->first_resblock + stride * t.block);
-        else if (*p == '^')
-            n += (size_t)snprintf(out + n, 128 - n, "%d", at->resblocks);
-        else if (*p == '~')
-            n += p++ && at->inside ? (size_t)snprintf(out + n, 128 - n, ".%c", *p) : 0;
-        else
-            out[n++] = *p;
-    }
-    out[n] = 0;
-    return out;
-}
-
-const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, hn_step_tensor t) {
-    char name[128];
-    return hn_step_name(names, t, name) ? hn_source_find(src, name) : NULL;
-}
-
-/* ---- which there are, and their shapes ------------------------------------------------------------------------------------- */
-
-bool hn_step_part_is_vector(hn_step_part part) {
-    return part == HN_STEP_RESBLOCK_BIAS || part == HN_STEP_RESIDUAL_BIAS || part == HN_STEP_OUTPUT_BIAS ||
-           (part >= HN_STEP_NORM && part <= HN_STEP_CELL_NORM_BIAS);
-}
-
-bool hn_step_part_is_projection(hn_step_part part) {
-    return part >= HN_STEP_PROJECTION && part <= HN_STEP_GATES_FUSED;
-}
-
-void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]) {
-    const hn_steps_desc *d = &a->draft_head.rows.steps;
-    const hn_own_state_desc *own = hn_steps_own_state(d);
-    const uint64_t hidden = (uint64_t)a->hidden, width = own ? (uint64_t)own->width : hidden;
-    dims[0] = width;
-    dims[1] = 1;
-    if (t.part == HN_STEP_RESBLOCK || t.part == HN_STEP_RESIDUAL) {
-        dims[1] = hidden;
-        if (d->kind == HN_STEP_GROUNDED && t.block == 0) dims[0] = (uint64_t)(t.step + 2) * hidden;
-    }
-    if (hn_step_part_is_projection(t.part)) {
-        dims[0] = t.step == 0 ? (uint64_t)a->draft_head.input.feature_width : width;
-        dims[1] = t.part == HN_STEP_GATES_FUSED ? HN_STEP_GATES * width : width;
-    }
-    if (t.part == HN_STEP_EMBEDDING) dims[1] = (uint64_t)a->draft_head.input.embeddings;
-    if (t.part == HN_STEP_OUTPUT) dims[1] = (uint64_t)a->vocab;
-    if (t.part == HN_STEP_OUTPUT_BIAS) dims[0] = (uint64_t)a->vocab;
-}
-
-/* The number of a step's own tensors of a part. */
-static int tensors_of(const hn_arch *a, hn_step_part part, int step) {
-    const hn_steps_desc *d = &a->draft_head.rows.steps;
-    const hn_resblocks_desc *blocks = hn_steps_resblocks(d);
-    const hn_own_state_desc *state = hn_steps_own_state(d);
-    const bool fused = a->files.steps.fused_gates, own = state && (!state->tied || step == 0);
-    const bool projects = state && (!state->tied || step <= 1), cell = d->kind == HN_STEP_LSTM;
-    switch (part) {
-    case HN_STEP_RESBLOCK: return blocks ? blocks->n : 0;
-    case HN_STEP_RESBLOCK_BIAS: return blocks && blocks->bias ? blocks->n : 0;
-    case HN_STEP_RESIDUAL:
-    case HN_STEP_RESIDUAL_BIAS: return d->kind == HN_STEP_GROUNDED;
-    case HN_STEP_PROJECTION: return projects && !cell;
-    case HN_STEP_GATE_FORGET:
-    case HN_STEP_GATE_INPUT:
-    case HN_STEP_GATE_OUTPUT:
-    case HN_STEP_GATE_CELL: return projects && cell && !fused;
-    case HN_STEP_GATES_FUSED: return projects && cell && fused;
-    case HN_STEP_EMBEDDING:
-    case HN_STEP_NORM:
-    case HN_STEP_NORM_BIAS: return own;
-    case HN_STEP_CELL_NORM:
-    case HN_STEP_CELL_NORM_BIAS: return own && cell;
-    case HN_STEP_OUTPUT: return a->draft_head.output.own && (!d->one_output || step == 0);
-    case HN_STEP_OUTPUT_BIAS: return d->output_bias && (!d->one_output || step == 0);
-    case HN_STEP_PARTS: break;
-    }
-    return 0;
-}
-
-bool hn_step_next(const hn_arch *a, hn_step_tensor *t) {
-    const hn_steps_desc *d = hn_head_steps(&a->draft_head);
-    const int n = d ? d->n : 0;
-    t->block++;
-    while (t->step < n && t->block >= tensors_of(a, t->part, t->step)) {
-        t->block = 0;
-        t->part++;
-        if (t->part < HN_STEP_PARTS) continue;
-        t->part = 0;
-        t->step++;
-    }
-    return t->step < n;
-}
-
 /* ---- what a file shows --------------------------------------------------------------------------------------------------- */
 
-int hn_steps_count(const hn_source *src, const hn_head_names *names, hn_step_part part) {
+int hn_steps_count(const hn_source *src, const hn_head_names *names, hn_role part) {
     int n = 0;
-    while (n < 10000 && hn_step_find_tensor(src, names, (hn_step_tensor){part, n, 0})) n++;
+    while (n < 10000 && hn_tensor_find(src, names, (hn_tensor_id){part, n, 0})) n++;
     return n;
 }
 
-static bool shows(const hn_source *src, const hn_head_names *names, hn_step_part part) {
-    return hn_step_find_tensor(src, names, (hn_step_tensor){part, 0, 0});
+static bool shows(const hn_source *src, const hn_head_names *names, hn_role part) {
+    return hn_tensor_find(src, names, (hn_tensor_id){part, 0, 0});
 }
 
 hn_step_layout hn_steps_find_layout(const hn_source *src, const hn_head_names *names) {
@@ -126,7 +23,7 @@ hn_step_layout hn_steps_find_layout(const hn_source *src, const hn_head_names *n
     hn_step_layout *l = &found.steps;
     *l = (hn_step_layout){0};
     if (names->form->steps->number) names->form->steps->number(l, src, &found);
-    while (l->resblocks < 10000 && hn_step_find_tensor(src, &found, (hn_step_tensor){HN_STEP_RESBLOCK, 0, l->resblocks})) l->resblocks++;
+    while (l->resblocks < 10000 && hn_tensor_find(src, &found, (hn_tensor_id){HN_STEP_RESBLOCK, 0, l->resblocks})) l->resblocks++;
     l->fused_gates = shows(src, &found, HN_STEP_GATES_FUSED);
     return *l;
 }
@@ -136,18 +33,18 @@ static int dim_of(const hn_tensor *t, int dim) {
 }
 
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width) {
-    static const hn_step_tensor block = {HN_STEP_RESBLOCK, 0, 0}, output = {HN_STEP_OUTPUT, 0, 0}, embedding = {HN_STEP_EMBEDDING, 0, 0};
+    static const hn_tensor_id block = {HN_STEP_RESBLOCK, 0, 0}, output = {HN_STEP_OUTPUT, 0, 0}, embedding = {HN_STEP_EMBEDDING, 0, 0};
     *tokens = *width = 0;
     if (names->form->steps->model_output) {
         *tokens = dim_of(hn_source_find(src, names->form->steps->model_output), 1);
         *width = dim_of(hn_source_find(src, names->form->steps->model_norm), 0);
         return;
     }
-    *width = dim_of(hn_step_find_tensor(src, names, block), 1);
+    *width = dim_of(hn_tensor_find(src, names, block), 1);
     for (int part = HN_STEP_PROJECTION; !*width && part <= HN_STEP_GATES_FUSED; part++)
-        *width = dim_of(hn_step_find_tensor(src, names, (hn_step_tensor){(hn_step_part)part, 0, 0}), 0);
-    *tokens = dim_of(hn_step_find_tensor(src, names, embedding), 1);
-    if (!*tokens && !hn_head_find_tensor(src, names, HN_HEAD_IDS)) *tokens = dim_of(hn_step_find_tensor(src, names, output), 1);
+        *width = dim_of(hn_tensor_find(src, names, (hn_tensor_id){(hn_role)part, 0, 0}), 0);
+    *tokens = dim_of(hn_tensor_find(src, names, embedding), 1);
+    if (!*tokens && !hn_head_find_tensor(src, names, HN_HEAD_IDS)) *tokens = dim_of(hn_tensor_find(src, names, output), 1);
 }
 
 void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target) {
@@ -197,8 +94,8 @@ static hunch_status check_matrix(const hn_source *src, const hn_tensor *t, hunch
 /* Every token may be the last of a text, so it must have an embedding; each output is a token of the target. */
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
     hn_head_desc *h = &a->draft_head;
-    const hn_tensor *embedding = hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0}),
-                    *output = hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    const hn_tensor *embedding = hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_EMBEDDING, 0, 0}),
+                    *output = hn_tensor_find(src, names, (hn_tensor_id){HN_STEP_OUTPUT, 0, 0});
     hunch_status st = embedding ? check_matrix(src, embedding, err) : HUNCH_OK;
     if (!st && output) st = check_matrix(src, output, err);
     if (st) return st;
@@ -248,7 +145,12 @@ static hunch_status read_gguf_layers(hn_arch *a, hn_source *src, const hn_arch *
 }
 
 static const hn_step_form gguf_steps = {
-    .name = {[HN_STEP_RESBLOCK] = "step.#.ffn.@.weight", [HN_STEP_RESBLOCK_BIAS] = "step.#.ffn.@.bias",
+    .key = {{"hunch-head.steps", HN_FACT_POSITIONS}, {"hunch-head.vocab_size", HN_FACT_TOKENS}},
+    .read_layers = read_gguf_layers,
+};
+const hn_head_form hn_head_gguf_steps = {
+    .part = {[HN_HEAD_OUTPUT_NORM] = "output_norm.weight", [HN_HEAD_IDS] = "d2t",
+             [HN_STEP_RESBLOCK] = "step.#.ffn.@.weight", [HN_STEP_RESBLOCK_BIAS] = "step.#.ffn.@.bias",
              [HN_STEP_RESIDUAL] = "step.#.ffn_residual.weight", [HN_STEP_RESIDUAL_BIAS] = "step.#.ffn_residual.bias",
              [HN_STEP_PROJECTION] = "step.#.proj.weight", [HN_STEP_GATE_FORGET] = "step.#.gate_forget.weight",
              [HN_STEP_GATE_INPUT] = "step.#.gate_input.weight", [HN_STEP_GATE_OUTPUT] = "step.#.gate_output.weight",
@@ -257,10 +159,5 @@ static const hn_step_form gguf_steps = {
              [HN_STEP_NORM_BIAS] = "step.#.norm.bias", [HN_STEP_CELL_NORM] = "step.#.cell_norm.weight",
              [HN_STEP_CELL_NORM_BIAS] = "step.#.cell_norm.bias",
              [HN_STEP_OUTPUT] = "step.#.output.weight", [HN_STEP_OUTPUT_BIAS] = "step.#.output.bias"},
-    .key = {{"hunch-head.steps", HN_FACT_POSITIONS}, {"hunch-head.vocab_size", HN_FACT_TOKENS}},
-    .read_layers = read_gguf_layers,
-};
-const hn_head_form hn_head_gguf_steps = {
-    .part = {[HN_HEAD_OUTPUT_NORM] = "output_norm.weight", [HN_HEAD_IDS] = "d2t"},
     .steps = &gguf_steps,
 };

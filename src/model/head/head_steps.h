@@ -6,41 +6,11 @@
 #include "model/head/head.h"
 #include "model/weights.h"
 
-typedef enum hn_step_part {
-    HN_STEP_RESBLOCK,
-    HN_STEP_RESBLOCK_BIAS,
-    HN_STEP_RESIDUAL,
-    HN_STEP_RESIDUAL_BIAS,
-    HN_STEP_PROJECTION,
-    HN_STEP_GATE_FORGET, /* the gates of a cell, in this order also if they are one matrix */
-    HN_STEP_GATE_INPUT,
-    HN_STEP_GATE_OUTPUT,
-    HN_STEP_GATE_CELL,
-    HN_STEP_GATES_FUSED,
-    HN_STEP_EMBEDDING,
-    HN_STEP_NORM,
-    HN_STEP_NORM_BIAS,
-    HN_STEP_CELL_NORM,
-    HN_STEP_CELL_NORM_BIAS,
-    HN_STEP_OUTPUT,
-    HN_STEP_OUTPUT_BIAS,
-    HN_STEP_PARTS
-} hn_step_part;
-
-/* A tensor of a step; block: the number of its resblock. */
-typedef struct hn_step_tensor {
-    hn_step_part part;
-    int step, block;
-} hn_step_tensor;
-
 /* What a key of a file says that its tensors show too. */
 typedef enum hn_step_fact { HN_FACT_POSITIONS, HN_FACT_WITH_FIRST, HN_FACT_RESBLOCKS, HN_FACT_OUTPUTS, HN_FACT_TOKENS } hn_step_fact;
 
 /* The part of a form of files (hn_head_form) that is of such heads alone. */
 typedef struct hn_step_form {
-    /* '#': the step; '@': the resblock; '^': the number after all resblocks; '~' and a digit: ".0" if modules are in a list. NULL: the
-     * form has none */
-    const char *name[HN_STEP_PARTS];
     struct {
         const char *key;
         hn_step_fact is;
@@ -53,16 +23,9 @@ typedef struct hn_step_form {
     hunch_status (*read_layers)(hn_arch *a, hn_source *src, const hn_arch *target, hunch_error *err);
 } hn_step_form;
 
-/* Its name in such a file; NULL: the form has none. */
-const char *hn_step_name(const hn_head_names *names, hn_step_tensor t, char out[128]);
-const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, hn_step_tensor t);
-bool hn_step_part_is_vector(hn_step_part part);
-bool hn_step_part_is_projection(hn_step_part part); /* of a state: tied steps share those after the first */
-void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]); /* as hn_head_part_shape */
-
-/* Iterates over all tensors of a head of this description: *t becomes the next; begin with {0, 0, -1}. Tensors that
- * steps share are listed once, as those of the first step. */
-bool hn_step_next(const hn_arch *a, hn_step_tensor *t);
+static inline bool hn_step_is_projection(hn_role role) { /* of a state: tied steps share those after the first */
+    return role >= HN_STEP_PROJECTION && role <= HN_STEP_GATES_FUSED;
+}
 
 /* The layout of a file of this form, from its tensors. */
 hn_step_layout hn_steps_find_layout(const hn_source *src, const hn_head_names *names);
@@ -84,13 +47,10 @@ bool hn_steps_counts(const hn_arch *a, const char *name);
 /* The target's vocabulary and width as the folder's tensors show them; 0: they do not. */
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width);
 /* The number of steps in a file, by tensors of that part. */
-int hn_steps_count(const hn_source *src, const hn_head_names *names, hn_step_part part);
+int hn_steps_count(const hn_source *src, const hn_head_names *names, hn_role part);
 
-/* Plans all tensors; m->head.step exists. hn_steps_share copies shared tensors to each step, after the load and after
- * m->output was set to the target's if the file has none. */
-hunch_status hn_steps_plan(hn_plan *p, hunch_error *err);
+/* Copies shared tensors to each step, after the load and after m->output was set to the target's if the file has none. */
 void hn_steps_share(hn_model *m);
-size_t hn_steps_tensors(const hn_arch *a); /* at most so many */
 /* Keeps only rows ids[n] of all outputs. */
 hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *err);
 void hn_steps_close(hn_model *m); /* zeroed is fine */

@@ -61,17 +61,17 @@ hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error 
     const hn_own_state_desc *state = d ? hn_steps_own_state(d) : NULL;
     const hn_head_names names = hn_head_names_of(a);
     hn_arch untied = *a;
-    hn_step_tensor t = {0, 0, -1};
+    hn_tensor_id t = {HN_ROLES_OF_STEPS, 0, -1};
     hunch_status st = HUNCH_OK;
     if (!state || !state->tied) return HUNCH_OK;
     untied.draft_head.rows.steps.own_state.tied = untied.draft_head.rows.steps.one_output = false;
-    while (!st && hn_step_next(&untied, &t)) {
-        const hn_step_tensor shared = {t.part, hn_step_part_is_projection(t.part) && t.step > 0, 0};
-        const hn_tensor *copy = hn_step_find_tensor(src, &names, t), *of = hn_step_find_tensor(src, &names, shared);
+    while (!st && hn_head_next(&untied, &t)) {
+        const hn_tensor_id shared = {t.role, hn_step_is_projection(t.role) && t.k > 0, 0};
+        const hn_tensor *copy = hn_tensor_find(src, &names, t), *of = hn_tensor_find(src, &names, shared);
         char name[128];
         if (!copy || !of || copy->used) continue;
         st = compare(src, copy, of, err);
-        hn_source_take(src, hn_step_name(&names, t, name));
+        hn_source_take(src, hn_tensor_name(&names, t, name));
     }
     return st;
 }

@@ -1,87 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_steps_load.c - loads the tensors of head_steps.h. */
+/* head_steps_load.c - after the load of head_steps.h's tensors: what steps share, and a smaller vocabulary. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/head/head_steps.h"
 #include "model/head/reduced_output.h"
 #include "ops/pack.h"
-
-size_t hn_steps_tensors(const hn_arch *a) {
-    hn_step_tensor t = {0, 0, -1};
-    size_t n = 0;
-    while (hn_step_next(a, &t)) n += t.part == HN_STEP_GATES_FUSED ? HN_STEP_GATES : 1;
-    return n;
-}
-
-static hn_buf *vector_of(hn_step *s, hn_step_tensor t) {
-    switch (t.part) {
-    case HN_STEP_RESBLOCK_BIAS: return &s->resblock_bias[t.block];
-    case HN_STEP_RESIDUAL_BIAS: return &s->residual_bias;
-    case HN_STEP_NORM: return &s->norm;
-    case HN_STEP_NORM_BIAS: return &s->norm_bias;
-    case HN_STEP_CELL_NORM: return &s->cell_norm;
-    case HN_STEP_CELL_NORM_BIAS: return &s->cell_norm_bias;
-    default: return &s->output_bias;
-    }
-}
-
-static hn_weight *matrix_of(hn_step *s, hn_step_tensor t) {
-    switch (t.part) {
-    case HN_STEP_RESBLOCK: return &s->resblock[t.block];
-    case HN_STEP_RESIDUAL: return &s->residual;
-    case HN_STEP_PROJECTION: return &s->gate[0];
-    case HN_STEP_GATE_FORGET:
-    case HN_STEP_GATE_INPUT:
-    case HN_STEP_GATE_OUTPUT:
-    case HN_STEP_GATE_CELL: return &s->gate[t.part - HN_STEP_GATE_FORGET];
-    case HN_STEP_EMBEDDING: return &s->embedding;
-    default: return &s->output;
-    }
-}
-
-static hunch_status plan_matrix(hn_plan *p, const char *name, hn_step_tensor t, const uint64_t dims[2], hunch_error *err) {
-    hn_step *s = &p->m->head.step[t.step];
-    hn_weight *w = matrix_of(s, t);
-    const uint64_t bytes = p->m->weight_bytes;
-    const double macs = p->m->macs_per_row;
-    hunch_status st = HUNCH_OK;
-    if (t.part == HN_STEP_GATES_FUSED) {
-        const int width = p->m->arch.draft_head.rows.steps.own_state.width;
-        for (int g = 0; !st && g < HN_STEP_GATES; g++)
-            st = hn_plan_named_rows(p, name, (int)dims[0], (int)dims[1], (hn_part){g * width, width}, &s->gate[g], err);
-        return st;
-    }
-    st = hn_plan_named_matrix(p, name, (int)dims[0], (int)dims[1], w, err);
-    if (t.part == HN_STEP_OUTPUT) w->phase = HN_PHASE_OUTPUT;
-    if (t.part != HN_STEP_EMBEDDING) return st;
-    p->m->weight_bytes = bytes; /* a pass reads a row of it */
-    p->m->macs_per_row = macs;
-    return st;
-}
-
-hunch_status hn_steps_plan(hn_plan *p, hunch_error *err) {
-    hn_model *m = p->m;
-    const hn_arch *a = &m->arch;
-    const hn_head_names names = hn_head_names_of(a);
-    const hn_steps_desc *d = &a->draft_head.rows.steps;
-    hn_step_tensor t = {0, 0, -1};
-    char name[128];
-    uint64_t dims[2];
-    hunch_status st = HUNCH_OK;
-    m->head.step = hn_zalloc((size_t)d->n, sizeof *m->head.step);
-    if (!m->head.step) return hn_fail_memory(err, "positions of a draft head", (size_t)d->n * sizeof *m->head.step);
-    while (!st && hn_step_next(a, &t)) {
-        hn_step_shape(a, t, dims);
-        hn_step_name(&names, t, name);
-        st = hn_step_part_is_vector(t.part) ? hn_plan_named_vector(p, name, (int)dims[0], vector_of(&m->head.step[t.step], t), err)
-                                            : plan_matrix(p, name, t, dims, err);
-    }
-    const hn_own_state_desc *state = hn_steps_own_state(d);
-    if (!st && state && state->scale_input)
-        m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float));
-    return st;
-}
 
 /* 1 / sqrt 2 as the weights of a norm. */
 static void write_root_half(hn_model *m) {
