@@ -465,7 +465,7 @@ static void test_json(void **state) {
         {"### `hunch score`", "score", "-m", STORIES, "-p", "Once upon"},
         {"### `hunch logits`", "logits", "-m", STORIES, "-p", "Once", "-o", NULL},
         {"### `hunch convert`", "convert", "-m", STORIES_HF, "-o", NULL},
-        {"### `hunch inspect`", "inspect", STORIES, "--draft", "ngram"},
+        {"### `hunch inspect`", "inspect", STORIES, "--draft", "ngram", "--schema"},
         {"### `hunch version`", "version"},
         {"### `hunch bench`", "bench", "-m", STORIES, "--quick", "--rows", "1,2", "--contexts", "8"},
     };

@@ -320,8 +320,57 @@ static void test_text_in_drafters(void **state) {
     result_free(&r);
 }
 
+static const json_t *row_of(const json_t *rows, const char *form, const char *name) {
+    size_t i;
+    const json_t *row;
+    json_array_foreach (rows, i, row)
+        if (!strcmp(json_string_value(json_object_get(row, form)), name)) return row;
+    fail_msg("no row of %s", name);
+    return NULL;
+}
+
+static void check_row(const json_t *rows, const char *gguf, const char *hf, const char *key, const char *says) {
+    const json_t *row = row_of(rows, *gguf ? "gguf" : "folder", *gguf ? gguf : hf);
+    assert_string_equal(json_string_value(json_object_get(row, "folder")), hf);
+    assert_string_equal(json_string_value(json_object_get(row, key)), says);
+}
+
+/* The keys and tensors of a family: those of a folder, of the layers that have them, and what every tensor of the file is called. */
+static void test_schema(void **state) {
+    (void)state;
+    result r = command("inspect", data_path("goldens/glm4_moe-groups"), "--schema", "--json");
+    assert_int_equal(r.code, 0);
+    json_t *d = json_loads(r.out, 0, NULL);
+    const json_t *schema = json_object_get(d, "schema"), *keys = json_object_get(schema, "keys"),
+                 *tensors = json_object_get(schema, "tensors"), *t;
+    check_row(keys, "glm4moe.embedding_length", "hidden_size", "values", "1 to 131072, required");
+    check_row(keys, "glm4moe.expert_group_count", "n_group", "values", "0 to 1024, 1 if absent");
+    check_row(keys, "", "hidden_act", "values", "silu");
+    check_row(keys, "", "use_qk_norm", "values", "true or false, false if absent");
+    check_row(tensors, "token_embd.weight", "model.embed_tokens.weight", "shape", "64 x 512");
+    check_row(tensors, "blk.0.post_attention_norm.weight", "model.layers.0.post_attention_layernorm.weight", "shape", "64");
+    check_row(tensors, "blk.2.ffn_gate_inp.weight", "model.layers.2.mlp.gate.weight", "shape", "64 x 16"); /* the first two are dense */
+    assert_int_equal(json_integer_value(json_object_get(row_of(tensors, "gguf", "blk.2.ffn_gate_inp.weight"), "layers")), 3);
+    json_decref(d);
+    result_free(&r);
+    r = command("inspect", data_path("goldens/llama-gqa"), "--schema", "--json");
+    d = json_loads(r.out, 0, NULL);
+    schema = json_object_get(d, "schema");
+    size_t i;
+    json_array_foreach (json_object_get(d, "tensors"), i, t) { /* every one that is read, of the first layer */
+        const char *name = json_string_value(json_object_get(t, "name"));
+        if (json_is_true(json_object_get(t, "used")) && (strstr(name, "layers.0.") || !strstr(name, "layers.")))
+            (void)row_of(json_object_get(schema, "tensors"), "folder", name);
+    }
+    json_decref(d);
+    result_free(&r);
+    r = command("inspect", data_path("goldens-heads/eagle2-nobias-gqa/head"), "--schema");
+    assert_int_equal(r.code, HUNCH_REFUSED);
+    result_free(&r);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_unused),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schema), cmocka_unit_test(test_large), cmocka_unit_test(test_unused),
                                        cmocka_unit_test(test_refused), cmocka_unit_test(test_by_name),
                                        cmocka_unit_test(test_chat_template), cmocka_unit_test(test_text_in_drafters)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

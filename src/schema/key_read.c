@@ -185,7 +185,7 @@ static hunch_status each_read(const hn_key_reading *r, const hn_key_row *k, int 
 
 static hunch_status row_read(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     bool found = false;
-    char name[96];
+    char name[200];
     if (k->read) return k->read(r, k, v, err);
     if (k->how & HN_EACH && hn_source_get_kind(r->src) == HN_SOURCE_GGUF) return each_read(r, k, 0, v, err);
     const hunch_status st = names_read(r, k, v, &found, err);

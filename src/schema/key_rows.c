@@ -66,8 +66,8 @@ bool hn_keys_reads(const hn_file_keys *s, hn_source_kind form, const char *name)
     return false;
 }
 
-void hn_keys_name(const hn_file_keys *s, hn_source_kind form, const hn_key_row *k, char out[96]) {
+void hn_keys_name(const hn_file_keys *s, hn_source_kind form, const hn_key_row *k, char out[200]) {
     char word[96] = "";
     if (form == HN_SOURCE_HF && hn_keys_word(k->folder, 0, out)) return;
-    snprintf(out, 96, "%s.%s", s->prefix, hn_keys_word(k->gguf, 0, word) ? word : "");
+    snprintf(out, 200, "%s.%s", s->prefix, hn_keys_word(k->gguf, 0, word) ? word : "");
 }

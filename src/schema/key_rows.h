@@ -88,7 +88,11 @@ const hn_key_row *hn_keys_row(const hn_file_keys *s, hn_key_of of, size_t at);
 /* Whether a row reads this name or path. */
 bool hn_keys_reads(const hn_file_keys *s, hn_source_kind form, const char *name);
 /* The key of a row as a message names it. */
-void hn_keys_name(const hn_file_keys *s, hn_source_kind form, const hn_key_row *k, char out[96]);
+void hn_keys_name(const hn_file_keys *s, hn_source_kind form, const hn_key_row *k, char out[200]);
+
+/* The keys of a family's files in words: names in a GGUF, paths in a folder, values; "": there is none. form: of the absent key's value. */
+void hn_keys_list(const hn_file_keys *s, hn_source_kind form,
+                  void (*each)(void *user, const char *gguf, const char *folder, const char *values), void *user);
 
 /* What is written: a model, and its layers. layer_of: the number of the one whose field stands for all. */
 typedef struct hn_record {

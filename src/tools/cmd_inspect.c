@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "engine/program_files.h"
 #include "tool_open.h"
 
 static void heading(const char *text, bool color) {
@@ -206,6 +207,45 @@ static void drafters_print(const json_t *list, bool color) {
     }
 }
 
+/* ---- what its family's files have ---- */
+
+static void expected_add(void *user, const hn_expected *e) {
+    json_t *d = user, *row = json_pack("{s:s, s:s}", "gguf", e->gguf, "folder", e->folder);
+    json_object_set_new(row, e->tensor ? "shape" : "values", json_string(e->values));
+    if (e->layers > 0) json_object_update_new(row, json_pack("{s:i, s:i}", "first_layer", e->layer, "layers", e->layers));
+    json_array_append_new(json_object_get(d, e->tensor ? "tensors" : "keys"), row);
+}
+
+/* Adds "schema" to the description. 0, or an exit code after a message. */
+static int schema_add(const tool_options *o, json_t *d) {
+    hunch_error err = {0};
+    if (text_of(d, "head")) {
+        tool_message("%s: a draft head: --schema expected a model", o->model);
+        return HUNCH_REFUSED;
+    }
+    json_t *schema = json_pack("{s:[], s:[]}", "keys", "tensors");
+    json_object_set_new(d, "schema", schema);
+    return hn_model_expects(o->model, expected_add, schema, &err) == HUNCH_OK ? 0 : tool_failed(&err);
+}
+
+static void rows_print(const json_t *rows, const char *what, const char *last, bool color) {
+    size_t i;
+    const json_t *row;
+    heading(what, color);
+    json_array_foreach (rows, i, row) {
+        const long long layers = int_of(row, "layers");
+        printf("  %-44s %-44s %s", text_of(row, "gguf"), text_of(row, "folder"), text_of(row, last));
+        if (layers > 0) printf("  in %lld layer%s", layers, layers == 1 ? "" : "s");
+        printf("\n");
+    }
+}
+
+static void schema_print(const json_t *schema, bool color) {
+    if (!schema) return;
+    rows_print(json_object_get(schema, "keys"), "keys of its family: in a GGUF, in a folder", "values", color);
+    rows_print(json_object_get(schema, "tensors"), "tensors of its family: in a GGUF, in a folder", "shape", color);
+}
+
 /* Masks control characters: text of a file must not send escape sequences to the terminal. */
 static void strings_mask(json_t *value) {
     size_t i;
@@ -226,6 +266,7 @@ static int table_print(const json_t *d, const tool_options *o) {
     bool color = tool_colors(o->color, stdout);
     metadata_print(json_object_get(d, "metadata"), color);
     tensors_print(json_object_get(d, "tensors"), color);
+    schema_print(json_object_get(d, "schema"), color);
     types_print(d, color);
     summary_print(d, color);
     drafters_print(json_object_get(d, "drafters"), color);
@@ -246,7 +287,8 @@ static int inspect_run(const tool_options *o) {
         tool_message("%s: its description is not valid JSON", path);
         return HUNCH_FAILED;
     }
-    const int code = o->drafts.n ? drafters_add(o, d) : 0;
+    int code = o->drafts.n ? drafters_add(o, d) : 0;
+    if (!code && o->schema) code = schema_add(o, d);
     if (code) {
         json_decref(d);
         return code;

@@ -93,11 +93,12 @@ const tool_command tool_commands[] = {
      {{"The machine alone.", "hunch bench --machine --quick"},
       {"A model, quickly.", "hunch bench model.gguf --quick"},
       {"With a plot.", "hunch bench model.gguf --svg passes.svg --json=passes.json"}}},
-    {TOOL_INSPECT, "inspect", "what a model file or folder holds, and what of it is used", "MODEL [--draft SPEC] [--json]",
+    {TOOL_INSPECT, "inspect", "what a model file or folder holds, and what of it is used", "MODEL [--schema] [--draft SPEC] [--json]",
      "Reads no weights: metadata, tensors, types, the tokenizer, and whether hunch runs it or why not. With --draft the drafters "
      "are opened, beside weights that stay in the file, for what a text costs in them.",
      {"MODEL"},
      {{"Look inside a file.", "hunch inspect model.gguf"},
+      {"What a file of its family should have.", "hunch inspect model.gguf --schema"},
       {"Its chat template.", "hunch inspect model.gguf --json"},
       {"What a text costs in a draft head.", "hunch inspect model.gguf --draft eagle3:head"}}},
     {TOOL_TOKENIZE, "tokenize", "token ids and pieces of a text, or a rendered chat template",

@@ -127,6 +127,8 @@ const tool_flag tool_flags[] = {
      "auto"},
     {"--draft", NULL, TOOL_TEXTS, AT(drafts), TOOL_INSPECT, READ | TOOL_BASIC, 0, 0, NULL, "SPEC",
      "also what a text costs in this drafter's own memory (hunch help drafts); repeatable"},
+    {"--schema", NULL, TOOL_SWITCH, AT(schema), TOOL_INSPECT, READ | TOOL_BASIC, 0, 0, NULL, NULL,
+     "also the keys and tensors that files of its family have, by their names in a GGUF and in a folder"},
     {"--draft", NULL, TOOL_TEXTS, AT(drafts), TOOL_CHECK, READ | TOOL_BASIC, 0, 0, NULL, "SPEC",
      "the draft head: its folder or file, or a SPEC such as eagle3:PATH (hunch help drafts)"},
     {"--no-smoke", NULL, TOOL_SWITCH, AT(no_smoke), TOOL_CHECK, MEASURING | TOOL_BASIC, 0, 0, NULL, NULL,

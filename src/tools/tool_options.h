@@ -48,7 +48,7 @@ typedef struct tool_options {
     tool_texts words; /* arguments after the others, of commands that take any number of them */
     tool_ints rows, contexts, stop_tokens, batches;
     tool_biases biases;
-    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
+    bool schema, raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
         no_prefix_reuse, special_text, prompt_logprobs, prompt_only, machine, profile, requests, quick, quiet, list, force, no_smoke,
         no_loop_guard, no_history, json_object, verify_exact;
     int n, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,

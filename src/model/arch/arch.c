@@ -14,8 +14,7 @@ static const hn_family *const families[] = {HN_FAMILIES(LISTED)};
 #undef LISTED
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
-hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    memset(a, 0, sizeof *a);
+hunch_status hn_arch_find_family(const hn_source *src, const hn_family **family, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const char *key = gguf ? "general.architecture" : "model_type", *name = NULL;
     char known[800] = "";
@@ -31,17 +30,25 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
         if (gguf && i > 0 && !strcmp(n, families[i - 1]->gguf_name))
             continue; /* both families share one GGUF architecture */
         if (!strcmp(n, usual)) {
-            snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
-            if (f->which) st = f->which(&f, src, err);
-            if (!st) st = hn_family_read(a, src, f, err);
-            if (!st) st = hn_sampling_read(&a->sampling, src, err);
-            if (st) hn_arch_fini(a);
-            return st;
+            *family = f;
+            return f->which ? f->which(family, src, err) : HUNCH_OK;
         }
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", n);
     }
     return hn_fail(err, HUNCH_REFUSED, "%s: unknown architecture \"%.60s\", expected one of: %s", hn_source_path(src),
                    name, known);
+}
+
+hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    const hn_family *f;
+    memset(a, 0, sizeof *a);
+    hunch_status st = hn_arch_find_family(src, &f, err);
+    if (st) return st;
+    snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
+    st = hn_family_read(a, src, f, err);
+    if (!st) st = hn_sampling_read(&a->sampling, src, err);
+    if (st) hn_arch_fini(a);
+    return st;
 }
 
 void hn_arch_fini(hn_arch *a) {

@@ -257,6 +257,8 @@ static inline int hn_arch_modules(const hn_arch *a) { return a->draft_head.rows.
 
 /* Finds the architecture and describes it. Unknown: HUNCH_REFUSED, naming it and the known ones. */
 hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err);
+/* The family alone; errors as above. */
+hunch_status hn_arch_find_family(const hn_source *src, const hn_family **family, hunch_error *err);
 void hn_arch_fini(hn_arch *a);
 /* The tensor of a role: its name, whether a model of this description has it, its shape in ggml's order (inputs,
  * outputs; a vector has outputs 1), what is added to a vector's stored values. layer: 0 if the role has none. */
