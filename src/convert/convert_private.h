@@ -50,10 +50,6 @@ hunch_status hn_conversion_visit_layers(hn_conversion *c, bool write);
 /* One without a role. more: added to the values of a vector. */
 hunch_status hn_conversion_visit_tensor(hn_conversion *c, hn_tensor *t, const char *name, bool vector, int n_dims, const uint64_t *dims,
                                         float more, bool write);
-/* HUNCH_REFUSED: a GGUF has no type of 8-bit floats; or the folder is not read, for that reason. */
-hunch_status hn_conversion_refuse_fp8(hn_conversion *c, const hn_tensor *t);
-/* Counts bytes of weights that were written, and reports them unless status is an error; returns status. */
-hunch_status hn_conversion_done(hn_conversion *c, size_t bytes, hunch_status status);
 
 /* Finishes the file, or removes it if status is an error. */
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);

@@ -157,7 +157,8 @@ static hunch_status piece_find(hn_conversion *c, hn_role role, int layer, int e,
 
 /* ---- declaring ---------------------------------------------------------------------------------------------------------------- */
 
-hunch_status hn_conversion_refuse_fp8(hn_conversion *c, const hn_tensor *t) {
+/* A GGUF has no type of 8-bit floats; or the folder is not read, for that reason. */
+static hunch_status refuse_fp8(hn_conversion *c, const hn_tensor *t) {
     hn_fp8_factors factors;
     const hunch_status status = hn_quantised_fp8(c->src, t, t->n_dims > 2 ? (int)t->dims[2] : 1, &factors, c->err);
     return status ? status
@@ -174,7 +175,7 @@ static hunch_status check_piece(hn_conversion *c, const written *w, const piece 
     if (w->by.way == EXCHANGED && t->dtype > HN_BF16)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s has type %s: its rows are exchanged with its columns, expected floats", path,
                        t->name, t->type_name);
-    if (t->dtype == HN_F8_E4M3) return hn_conversion_refuse_fp8(c, t);
+    if (t->dtype == HN_F8_E4M3) return refuse_fp8(c, t);
     if (w->by.way == TILED_COLUMNS && t->dtype > HN_BF16)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s: columns of %s are not moved, expected floats", path, t->name,
                        hn_dtype_name(t->dtype));
@@ -219,7 +220,8 @@ static hunch_status declare_role(hn_conversion *c, hn_role role, int layer, writ
 
 /* ---- writing -------------------------------------------------------------------------------------------------------------- */
 
-hunch_status hn_conversion_done(hn_conversion *c, size_t bytes, hunch_status status) {
+/* Counts bytes of weights that were written, and reports them unless status is an error; returns status. */
+static hunch_status done(hn_conversion *c, size_t bytes, hunch_status status) {
     c->done += bytes;
     if (!status && c->progress != NULL) c->progress(c->user, c->done, c->total);
     return status;
@@ -296,7 +298,7 @@ static hunch_status write_role(hn_conversion *c, hn_role role, int layer, writte
         piece p;
         st = piece_find(c, role, layer, e, &p);
         if (!st && e == 0) st = begin(c, w, p.tensor);
-        if (!st) st = hn_conversion_done(c, p.items * p.bytes, piece_write(c, w, &p));
+        if (!st) st = done(c, p.items * p.bytes, piece_write(c, w, &p));
     }
     return st;
 }
@@ -318,7 +320,7 @@ hunch_status hn_conversion_visit_tensor(hn_conversion *c, hn_tensor *t, const ch
     if (!write) c->total += t->bytes;
     hunch_status st = write ? begin(c, &w, t) : check_piece(c, &w, &p, t);
     if (!write) return st ? st : declare(c, &w, t);
-    return st ? st : hn_conversion_done(c, t->bytes, piece_write(c, &w, &p));
+    return st ? st : done(c, t->bytes, piece_write(c, &w, &p));
 }
 
 /* ---- all of a layer --------------------------------------------------------------------------------------------------------- */

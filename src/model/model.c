@@ -47,7 +47,9 @@ hunch_status hn_plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err) {
     return st;
 }
 
+/* Matrices in the order of a pass; vectors before those that are most. */
 hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
+    static const hn_phase order[] = {HN_PHASE_QKV, HN_PHASE_O, HN_PHASE_ROUTER, HN_PHASE_OTHER, HN_PHASE_GATE_UP, HN_PHASE_DOWN};
     const hn_layer_desc *d = &p->m->arch.layer[i];
     const hn_expert_desc *e = &d->experts;
     hn_layer *l = &p->m->layer[i];
@@ -60,11 +62,10 @@ hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
         l->experts.unit = (hn_expert_unit){.limit = e->limit, .alpha = e->alpha, .ld_bias = e->width, .gelu = d->ffn == HN_FFN_BESIDE};
         p->m->expert_layers++;
     }
-    for (int k = 0; !st && k < 2 * HN_ROLES_OF_MODELS; k++) { /* matrices first */
-        const hn_role role = (hn_role)(k % HN_ROLES_OF_MODELS);
-        if (hn_role_of_layer(role) && hn_role_is_vector(role) == (k >= HN_ROLES_OF_MODELS) && hn_arch_has(&p->m->arch, role, i))
-            st = hn_plan_tensor(p, (hn_tensor_id){role, i, 0}, err);
-    }
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+        for (hn_role role = 0; !st && role < HN_ROLES_OF_MODELS; role++)
+            if (hn_role_of_layer(role) && hn_role_phase(role) == order[k] && hn_arch_has(&p->m->arch, role, i))
+                st = hn_plan_tensor(p, (hn_tensor_id){role, i, 0}, err);
     return st;
 }
 

@@ -522,19 +522,20 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
     return !table[role].has || table[role].has(a, a->layer ? &a->layer[role < HN_ROLES_OF_MODELS ? layer : 0] : NULL);
 }
 
-int hn_arch_count(const hn_arch *a, hn_role role, int k) {
+/* Tensors of a head's role: of states, layers or modules, else 1; of a step its residual blocks. 0: there is none. */
+static int count_of(const hn_arch *a, hn_role role, int k) {
     return !hn_arch_has(a, role, k) ? 0 : table[role].count ? table[role].count(a, k) : 1;
 }
 
 bool hn_head_next(const hn_arch *a, hn_tensor_id *t) {
     const hn_steps_desc *d = hn_head_steps(&a->draft_head);
     if (!hn_role_of_steps(t->role)) {
-        for (t->k++; !hn_role_of_steps(t->role) && t->k >= hn_arch_count(a, t->role, 0); t->k = 0) t->role++;
+        for (t->k++; !hn_role_of_steps(t->role) && t->k >= count_of(a, t->role, 0); t->k = 0) t->role++;
         if (!hn_role_of_steps(t->role)) return true;
         *t = (hn_tensor_id){HN_ROLES_OF_STEPS, 0, -1};
     }
     t->block++;
-    while (d && t->k < d->n && t->block >= hn_arch_count(a, t->role, t->k)) {
+    while (d && t->k < d->n && t->block >= count_of(a, t->role, t->k)) {
         t->block = 0;
         if (++t->role < HN_ROLES) continue;
         t->role = HN_ROLES_OF_STEPS;

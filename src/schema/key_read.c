@@ -82,7 +82,8 @@ hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_e
     return st;
 }
 
-hunch_status hn_key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err) {
+/* The same of a key whose value in a GGUF may be a list with one for each layer. */
+static hunch_status key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err) {
     const hn_array *list = NULL;
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     if (!gguf || hn_source_array(src, k->gguf, &list, NULL) || !list) return hn_key_int(src, k, out, err);
@@ -178,7 +179,7 @@ static hunch_status each_read(const hn_key_reading *r, const hn_key_row *k, int 
     int n = 0;
     snprintf(gguf, sizeof gguf, "%s.%s", r->schema->prefix, hn_keys_word(k->gguf, 0, name) ? name : "");
     const hn_key key = {gguf, NULL, k->least, k->most, usual_of(r, k)};
-    const hunch_status st = hn_key_of_layer(r->src, &key, layer, &n, err);
+    const hunch_status st = key_of_layer(r->src, &key, layer, &n, err);
     if (!st) *v = n;
     return st;
 }

@@ -103,8 +103,6 @@ typedef struct hn_record {
     int (*layer_of)(const struct hn_arch *a, size_t at);
 } hn_record;
 hunch_status hn_keys_write(const hn_file_keys *s, const hn_record *from, hn_gguf_writer *w, hunch_error *err);
-hunch_status hn_keys_write_list(const hn_record *from, hn_gguf_writer *w, const char *key, int (*each)(const struct hn_layer_desc *),
-                                  hunch_error *err);
 
 /* ---- one key, for code ---- */
 
@@ -115,6 +113,4 @@ typedef struct hn_key {
 } hn_key;
 hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err);
 hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err);
-/* The same of a key whose value in a GGUF may be a list with one for each layer. */
-hunch_status hn_key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err);
 #endif

@@ -26,8 +26,8 @@ static double field_get(const hn_record *from, const hn_key_row *k, int layer) {
     }
 }
 
-hunch_status hn_keys_write_list(const hn_record *from, hn_gguf_writer *w, const char *key, int (*each)(const struct hn_layer_desc *),
-                                  hunch_error *err) {
+static hunch_status list_write(const hn_record *from, hn_gguf_writer *w, const char *key, int (*each)(const struct hn_layer_desc *),
+                               hunch_error *err) {
     const size_t n = (size_t)from->layers;
     int32_t *list = hn_alloc(n * sizeof *list);
     if (!list) return hn_fail_memory(err, "a list of layers", n * sizeof *list);
@@ -73,7 +73,7 @@ static hunch_status row_write(const hn_file_keys *s, const hn_record *from, cons
     case HN_KEY_BOOL: return hn_gguf_put_bool(w, key, v != 0, err);
     case HN_KEY_WORD: return hn_gguf_put_str(w, key, word, strlen(hn_keys_word(k->words, (int)v, word)), err);
     case HN_KEY_LIST: return k->fill ? hn_gguf_put_i32s(w, key, list, (size_t)k->fill(from->a, list), err)
-                                     : hn_keys_write_list(from, w, key, k->each, err);
+                                     : list_write(from, w, key, k->each, err);
     case HN_KEY_CLAIM:
     case HN_KEY_END: break;
     }

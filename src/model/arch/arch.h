@@ -274,8 +274,6 @@ bool hn_arch_is_unread(const hn_arch *a, const char *name);
 const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
 void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]); /* the same; 3 numbers of a head's HN_IS_SIDES */
-/* Tensors of a head's role: of states, layers or modules, else 1; of a step its residual blocks. 0: there is none. */
-int hn_arch_count(const hn_arch *a, hn_role role, int k);
 /* Iterates over all tensors of a head outside its layers; begin with {HN_HEAD_FC, -1, 0}. Tensors that steps share are listed once, as
  * those of the first step. */
 bool hn_head_next(const hn_arch *a, hn_tensor_id *t);
