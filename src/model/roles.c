@@ -467,14 +467,24 @@ const hn_role *hn_role_parts(hn_role role) {
     return table[role].of[0] ? table[role].of : NULL;
 }
 
+/* Of a module of multi-token prediction, from the second on; NULL: of another role. */
+static void *place_in_module(hn_head_module *module, hn_role role) {
+    switch (role) {
+    case HN_HEAD_FC: return &module->fc;
+    case HN_HEAD_TOKEN_NORM: return &module->token_norm;
+    case HN_HEAD_STREAM_NORM: return &module->stream_norm;
+    case HN_HEAD_OUTPUT_NORM: return &module->output_norm;
+    default: return NULL;
+    }
+}
+
 /* What a head has several of: those of further modules, of states, of layers. */
 static void *place_of_several(hn_model *m, hn_tensor_id t) {
-    hn_head_module *module = t.k > 0 ? &m->head.further[t.k - 1] : NULL;
     switch (t.role) {
-    case HN_HEAD_FC: return module ? &module->fc : NULL;
-    case HN_HEAD_TOKEN_NORM: return module ? &module->token_norm : NULL;
-    case HN_HEAD_STREAM_NORM: return module ? &module->stream_norm : NULL;
-    case HN_HEAD_OUTPUT_NORM: return module ? &module->output_norm : &m->output_norm;
+    case HN_HEAD_FC:
+    case HN_HEAD_TOKEN_NORM:
+    case HN_HEAD_STREAM_NORM: return t.k > 0 ? place_in_module(&m->head.further[t.k - 1], t.role) : NULL;
+    case HN_HEAD_OUTPUT_NORM: return t.k > 0 ? place_in_module(&m->head.further[t.k - 1], t.role) : &m->output_norm;
     case HN_HEAD_STATE_NORM: return &m->head.fc_norm[t.k];
     case HN_HEAD_CONV_BASE: return &m->head.conv[2 * t.k].base;
     case HN_HEAD_CONV_PRODUCT: return &m->head.conv[2 * t.k].product;

@@ -152,7 +152,13 @@ static int events_check(const char *at) {
 
 static void wake(void *user) { pthread_cond_signal(user); }
 
-/* Waits for the call as a connection does: asleep until there is news. */
+static void sleep_for_news(void *call) {
+    serve_call *c = call;
+    c->asleep = true;
+    while (c->asleep) pthread_cond_wait(c->wake_user, &c->lock);
+}
+
+/* Waits for the call as a connection does, asleep until there is news, and takes what was made. */
 static void call_answer(const serve_protocol *p, serve_call *c) {
     pthread_cond_t news = PTHREAD_COND_INITIALIZER;
     serve_bytes events = {0};
@@ -160,16 +166,18 @@ static void call_answer(const serve_protocol *p, serve_call *c) {
     c->wake = wake;
     c->wake_user = &news;
     FUZZ_MUST(serve_engine_submit(server.engine, c, &err));
+    while (c->stream && serve_stream_read(p, &server, c, &events, sleep_for_news, c) != SERVE_LAST) continue;
     pthread_mutex_lock(&c->lock);
-    while (c->stream ? serve_stream_next(p, &server, c, &events) != SERVE_LAST : c->left > 0) {
-        c->asleep = true;
-        while (c->asleep) pthread_cond_wait(&news, &c->lock);
-    }
+    while (!c->stream && c->left > 0) sleep_for_news(c);
+    serve_call_collect(c);
+    pthread_mutex_unlock(&c->lock);
+    serve_call_absorb(c);
     const bool failed = serve_answer_failed(c, &err); /* every logit is NaN or -inf: the tiny model with a bias */
     FUZZ_MUST(serve_bytes_add(&events, "", 1));
     if (!failed && p != &serve_openai) c->stream ? typed_check(p, events.at) : other_check(p, c);
     else if (!failed && c->stream) FUZZ_MUST(events_check(events.at) == c->n_choices);
     else if (!failed) whole_check(c);
+    pthread_mutex_lock(&c->lock);
     c->wake = NULL;
     pthread_mutex_unlock(&c->lock);
     pthread_cond_destroy(&news);
