@@ -16,7 +16,6 @@
 #include "base/least.h"
 #include "engine/round.h"
 #include "sample/constraint.h"
-#include "sample/support.h"
 
 static bool prefilling(const hunch_session *s) {
     return (size_t)hn_cache_committed(s->engine->cache, s->id, 0) < hn_prefill_rows(s);
@@ -64,22 +63,21 @@ bool hn_session_is_matched(const hunch_session *s) {
 
 hn_batch hn_batch_begin(hunch_engine *e) {
     const hn_text_lists *l = &e->list;
-    return (hn_batch){.row = l->row, .source = l->source, .session = l->pass, .cache_seq = l->pass_seq, .n_certain = l->n_certain,
-                      .first_token = l->first_token};
+    return (hn_batch){
+        .row = l->row, .session = l->pass, .cache_seq = l->pass_seq, .n_certain = l->n_certain, .first_token = l->first_token};
 }
 
-/* The session's tree, or the root alone after a prompt, for the backend. */
-static void match_tree(hunch_session *s, int seq) {
+/* Where a round waits once: where the rows' tokens are, and the session's tree, or the root alone after a prompt, if the backend is to
+ * verify it. */
+static void match_tree(hunch_session *s, int seq, bool prompt) {
     const hn_text_lists *l = &s->engine->list;
-    const hunch_sampling *p = &s->sampler.params;
     hn_session_round *r = &s->round;
+    for (int i = 0; i < r->n_rows; i++) l->source[r->first_row + i] = prompt ? (hn_token_source){0} : r->tree.source[i];
     l->match[seq] = (hn_pass_tree){0};
-    r->matched = r->decides && hn_session_is_matched(s);
     if (!r->matched) return;
     l->match[seq] = (hn_pass_tree){.first = r->root_row, .n = r->first_row + r->n_rows - r->root_row};
-    if (p->temperature == 0) return;
-    l->draw[seq] = (hn_draw){.seed = p->seed, .position = (uint64_t)s->text.n, .top_p = p->top_p, .min_p = p->min_p,
-                             .scale = hn_sampler_scale(&s->sampler), .top_k = p->top_k};
+    if (s->sampler.params.temperature == 0) return;
+    l->draw[seq] = hn_sampler_describe(&s->sampler, (uint64_t)s->text.n);
     l->match[seq].draw = &l->draw[seq];
     for (int i = r->root_row; i < r->first_row + r->n_rows; i++) l->row[i].logits = HN_LOGITS_DRAWN;
 }
@@ -99,7 +97,6 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
         row->seq = (int16_t)seq;
         row->parent = (int16_t)(parent < 0 ? -1 : r->first_row + parent);
         row->token = prompt ? s->text.token[done + i] : r->tree.token[i];
-        b->source[b->n_rows - 1] = prompt ? (hn_token_source){0} : r->tree.source[i];
         /* in a text that resumes no prompt row decides a token */
         const size_t at = (size_t)(done + i);
         row->logits = !prompt || at + 1 == s->text.n ? logits_wanted(s)
@@ -110,7 +107,8 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
         b->n_logits += row->logits != HN_LOGITS_NONE;
     }
     r->decides = !prompt || ((size_t)(done + r->n_rows) == s->text.n && !s->request.prompt_only);
-    match_tree(s, seq);
+    r->matched = r->decides && hn_session_is_matched(s);
+    if (s->engine->model->target.backend->one_wait) match_tree(s, seq, prompt);
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
     b->n_certain[seq] = prompt ? r->n_rows : 1;
@@ -412,7 +410,7 @@ static void plant_fault(const hunch_engine *e, const hn_batch *b) {
 hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
     hn_pass_options more = {.n_certain = b->n_certain};
     if (e->model->target.backend->one_wait) {
-        more.source = b->source;
+        more.source = e->list.source;
         more.tree = e->list.match;
     }
     hunch_status st = hn_pass_begin(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);

@@ -9,8 +9,7 @@
 
 /* A pass that is being put together. */
 typedef struct hn_batch {
-    hn_row *row; /* lists of the engine, as the next five */
-    hn_token_source *source;
+    hn_row *row; /* lists of the engine, as the next four */
     hunch_session **session;
     int *cache_seq;
     int *n_certain;    /* rows of each session that will be committed whatever the verifier decides */

@@ -33,7 +33,7 @@ typedef struct hn_buf {
     hn_mem *mem;
     size_t off; /* bytes */
 } hn_buf;
-static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.off + bytes}; }
+static inline hn_buf hn_at(hn_buf b, size_t behind) { return (hn_buf){b.mem, b.off + behind}; }
 
 /* A number of rows. It is in a buffer, so that what was recorded for some rows can run again for others of the same kind. */
 typedef struct hn_count {

@@ -148,6 +148,12 @@ bool hn_sampler_is_plain(const hn_sampler *s) {
     return !hn_processors_act(s, 0) && !s->n_forbidden && p->xtc_probability == 0 && p->top_n_sigma == 0 && !typical;
 }
 
+hn_draw hn_sampler_describe(const hn_sampler *s, uint64_t position) {
+    const hunch_sampling *p = &s->params;
+    return (hn_draw){.seed = p->seed, .position = position, .top_p = p->top_p, .min_p = p->min_p,
+                     .scale = p->temperature > 0 ? hn_sampler_scale(s) : 0, .top_k = p->top_k};
+}
+
 int hn_sampler_support_limit(const hn_sampler *s) {
     if (s->params.temperature == 0) return 1;
     return s->params.top_k > 0 && s->params.top_k < s->vocab ? s->params.top_k : s->vocab;

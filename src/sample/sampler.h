@@ -16,6 +16,7 @@
 #define HN_SAMPLER_H
 #include "base/rng.h"
 #include "base/status.h"
+#include "ops/ops.h"
 #include "ops/vocab_ops.h"
 
 /* The tokens before the one that is drawn: the committed text, then the drafted path of the row. The position of the
@@ -88,6 +89,8 @@ bool hn_sampler_takes_best(const hn_sampler *s, uint64_t position);
 
 /* True if temperature, top-k, top-p and min-p are all that changes a distribution, at any position: those of hn_draw (ops.h). */
 bool hn_sampler_is_plain(const hn_sampler *s);
+/* What such a sampler draws the token of this position from, for a backend that draws. */
+hn_draw hn_sampler_describe(const hn_sampler *s, uint64_t position);
 
 /* The token that plain decoding emits after this history. logits: [vocab], not changed. greedy_hint: the argmax of
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */

@@ -8,13 +8,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "fixture.h"
 #include "server/serve_fields.h"
-#include "server/serve_server.h"
+#include "server/server_for_tests.h"
 
 enum {
     LIGHT_SMALL = 1 << 16,
@@ -35,49 +34,19 @@ void __sanitizer_cov_trace_pc(void) {
 
 /* ---- a server whose engine has nothing to do ------------------------------------------------------------------ */
 
-static serve_settings settings;
-static serve_server server;
 static char *template_text;
 
-static int engine_open(void *user, hunch_model **m, hunch_engine **e) {
-    (void)user;
-    *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
-    *e = open_engine(*m, NULL, 1, 16, HUNCH_KV_DEFAULT, 16, 256);
-    return 0;
-}
-
-static void engine_ended(void *user, int code) {
-    (void)user, (void)code;
-}
-static void engine_ready(void *user, hunch_model *m, hunch_engine *e) {
-    (void)user, (void)m, (void)e;
-}
-
 static int setup(void **state) {
-    static const char *const names[] = {"m"};
     size_t len;
     (void)state;
     must(hn_file_read(HUNCH_TEST_TEMPLATES "/Qwen-Qwen3-0.6B.jinja", 1 << 20, &template_text, &len, err));
-    settings = (serve_settings){.model_name = "m", .names = names, .n_names = 1, .template_text = template_text};
-    server = (serve_server){.settings = &settings, .metrics = serve_metrics_new(), .drafters = json_array()};
-    const serve_engine_options o = {.parallel = 1,
-                                    .queue = 1,
-                                    .metrics = server.metrics,
-                                    .open = engine_open,
-                                    .ended = engine_ended,
-                                    .ready = engine_ready};
-    server.engine = serve_engine_new(&o);
-    assert_true(serve_engine_start(server.engine));
-    while (serve_engine_phase(server.engine) == SERVE_LOADING) usleep(1000);
+    test_server_start(1, 1, 256, template_text);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    serve_engine_stop(server.engine);
-    serve_engine_free(server.engine);
-    serve_metrics_free(server.metrics);
-    json_decref(server.drafters);
+    test_server_stop();
     hn_free(template_text);
     return 0;
 }

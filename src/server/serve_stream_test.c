@@ -12,42 +12,19 @@
 #include "base/clock.h"
 #include "fixture.h"
 #include "server/serve_request.h"
-#include "server/serve_server.h"
+#include "server/server_for_tests.h"
 
 enum { PATIENCE_S = 30, MORE = 40 };
 
-static serve_settings settings;
-static serve_server server;
-
-static int engine_open(void *user, hunch_model **m, hunch_engine **e) {
-    (void)user;
-    *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
-    *e = open_engine(*m, NULL, 2, 16, HUNCH_KV_DEFAULT, 16, 512);
-    return 0;
-}
-
-static void engine_ended(void *user, int code) { (void)user, (void)code; }
-static void engine_ready(void *user, hunch_model *m, hunch_engine *e) { (void)user, (void)m, (void)e; }
-
 static int setup(void **state) {
-    static const char *const names[] = {"m"};
     (void)state;
-    settings = (serve_settings){.model_name = "m", .names = names, .n_names = 1};
-    server = (serve_server){.settings = &settings, .metrics = serve_metrics_new(), .drafters = json_array()};
-    const serve_engine_options o = {.parallel = 2, .queue = 4, .metrics = server.metrics, .open = engine_open, .ended = engine_ended,
-                                    .ready = engine_ready};
-    server.engine = serve_engine_new(&o);
-    assert_true(serve_engine_start(server.engine));
-    while (serve_engine_phase(server.engine) == SERVE_LOADING) usleep(1000);
+    test_server_start(2, 4, 512, NULL);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    serve_engine_stop(server.engine);
-    serve_engine_free(server.engine);
-    serve_metrics_free(server.metrics);
-    json_decref(server.drafters);
+    test_server_stop();
     return 0;
 }
 

@@ -133,7 +133,7 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
 
 /* Ahead, of a row that take gets: its best token of this rank. */
 hn_token_source hn_head_source(const hn_head_passes *h, int row, int rank);
-/* Whether a round of n texts can be drafted ahead, and a level of n nodes more. */
+/* Whether a round of n texts can be drafted ahead; whether one more level, of n nodes, can: the lists of all passes so far are kept. */
 bool hn_head_can_go_ahead(const hn_head_passes *h, int n, int levels);
 bool hn_head_keeps_lists(const hn_head_passes *h, int n);
 /* Of a row that take gets, until this worker's next call: logits in the target's vocabulary, -inf outside a reduced one. */
