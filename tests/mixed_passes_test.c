@@ -12,7 +12,16 @@
 #include "engine/engine.h"
 #include "fixture.h"
 
-enum { TALKING = 3, PROMPTS = 2, TEXTS = TALKING + PROMPTS, TOKENS = 300, SHORT = 12, LONG = 300, VOCAB = 100, CONTEXT = 400 };
+enum {
+    TALKING = 3,
+    PROMPTS = 2,
+    TEXTS = TALKING + PROMPTS,
+    TOKENS = 300,
+    SHORT = 12,
+    LONG = 300,
+    VOCAB = 100,
+    CONTEXT = 400
+};
 
 static hunch_token prompt[TEXTS][LONG];
 static const int length[TEXTS] = {SHORT, SHORT + 3, SHORT + 1, LONG, LONG - 40};
@@ -58,13 +67,13 @@ static size_t prefilled(const hunch_session *s) {
     return st.n_prefilled;
 }
 
-/* The prompts arrive while the others talk; each round reads `rows` rows of prompts until both are read, the first before the second;
- * fewer at ends of chunks, where a recurrent model keeps states. */
+/* The prompts arrive while the others talk; each round reads `rows` rows of prompts until both are read, half of them of the older one, the
+ * others of the one that has less left; fewer at ends of chunks, where a recurrent model keeps states. */
 static void check_rounds(hunch_model *m, const char *draft, double max_pause, size_t rows, const answer want[TEXTS]) {
     hunch_engine *e = open_paused(m, draft, max_pause);
     hunch_session *s[TEXTS];
     hunch_request r[TEXTS];
-    size_t read = 0;
+    size_t read = 0, older = 0;
     for (int i = 0; i < TEXTS; i++) r[i] = request(m, i);
     for (int i = 0; i < TALKING; i++) must(hunch_session_open(&s[i], e, &r[i], err));
     must(hunch_engine_round(e, err)); /* their prompts */
@@ -76,9 +85,16 @@ static void check_rounds(hunch_model *m, const char *draft, double max_pause, si
         for (int i = 0; i < TALKING; i++) assert_true(hn_session_emitted(s[i]) > tokens[i]);
         first = prefilled(s[TALKING]);
         all = first + prefilled(s[TALKING + 1]);
-        if (read + rows <= LONG + LONG - 40 && !hn_model_is_recurrent(&e->model->target.arch)) assert_int_equal(all - read, rows);
+        if (read + rows <= LONG + LONG - 40 && !hn_model_is_recurrent(&e->model->target.arch))
+            assert_int_equal(all - read, rows);
         assert_in_range(all - read, 1, rows);
-        assert_true(first == LONG || all == first);
+        assert_true(first == LONG || first > older);
+        if (!hn_model_is_recurrent(&e->model->target.arch)) {
+            assert_true(first == LONG || first - older >= rows / 2);
+            assert_true(all - first == LONG - 40 || all - read > first - older ||
+                        LONG - older < LONG - 40 - (read - older));
+        }
+        older = first;
     }
     must(hunch_engine_run(e, err));
     for (int i = 0; i < TEXTS; i++) {
@@ -90,6 +106,51 @@ static void check_rounds(hunch_model *m, const char *draft, double max_pause, si
     }
     assert_true(hn_cache_valid(e->cache));
     hunch_engine_close(&e);
+}
+
+/* A round reads 16 rows: of a long prompt that is there first, and of short ones that arrive later, 8 of which are read at once, those of
+ * higher priority first. */
+static void test_short_beside_long(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path("goldens/llama-gqa"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_paused(m, NULL, 1e-9);
+    hunch_session *s[4];
+    hunch_request r[4] = {request(m, 0), request(m, TALKING), request(m, 1), request(m, 2)};
+    r[2].n_prompt = r[3].n_prompt = 8;
+    r[3].priority = 1;
+    must(hunch_session_open(&s[0], e, &r[0], err));
+    must(hunch_engine_round(e, err));
+    for (int i = 1; i < 4; i++) must(hunch_session_open(&s[i], e, &r[i], err));
+    must(hunch_engine_round(e, err));
+    assert_int_equal(prefilled(s[1]), 8);
+    assert_int_equal(prefilled(s[2]), 0);
+    assert_int_equal(prefilled(s[3]), 8);
+    must(hunch_engine_round(e, err));
+    assert_int_equal(prefilled(s[1]), 16);
+    assert_int_equal(prefilled(s[2]), 8);
+    must(hunch_engine_round(e, err));
+    assert_int_equal(prefilled(s[1]), 32);
+    assert_true(hn_session_emitted(s[2]) > 0 && hn_session_emitted(s[3]) > 0);
+    for (int i = 0; i < 4; i++) hunch_session_close(&s[i]);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+/* What rounds with prompts may take: what the user says, else about two plain rounds, never more than 0.1 s and never no prompt. */
+static void test_pause(void **state) {
+    (void)state;
+    static const struct {
+        double max_pause, plain_s, row_s;
+        int beside, rows;
+    } cases[] = {{0, 0, 0, 0, 128},        {0, 0, 0, 1, 16},        {0, .02, .001, 2, 30},     {0, .02, .001, 4, 50}, {0, .045, .001, 2, 55},
+                 {0, .09, .0001, 2, 100},  {0, .2, .001, 2, 16},    {.15, .02, .001, 2, 128}, {.05, .02, .001, 2, 30}, {1e-9, .02, .001, 2, 16}};
+    hunch_engine e = {.chunk = 128, .plain_rows = 2};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        e.max_pause = cases[i].max_pause;
+        e.plain_s = cases[i].plain_s;
+        e.row_s = cases[i].row_s;
+        assert_in_range(hn_prompt_budget(&e, cases[i].beside), cases[i].rows - (cases[i].rows > 16), cases[i].rows); /* rounded */
+    }
 }
 
 static void check_model(const char *path, const char *const drafts[], size_t all) {
@@ -123,6 +184,7 @@ static void test_windows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_hybrid), cmocka_unit_test(test_windows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_short_beside_long), cmocka_unit_test(test_pause), cmocka_unit_test(test_dense),
+                                       cmocka_unit_test(test_hybrid), cmocka_unit_test(test_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

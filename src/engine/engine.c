@@ -20,7 +20,6 @@ void hunch_engine_options_defaults(hunch_engine_options *o) {
 }
 
 enum { MOST_PAUSE = 3600 };
-static const double USUAL_PAUSE = 0.1;
 
 static hunch_status check_options(const hunch_engine_options *o, const hunch_model *m, hunch_error *err) {
     if (o->context < 0 || o->context > m->target.arch.context)
@@ -31,7 +30,7 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
     if (o->draft_depth < 0 || o->draft_depth > HUNCH_MAX_DEPTH)
         return hn_fail(err, HUNCH_USAGE, "draft_depth %d: expected 0 (as drafters choose) to %d", o->draft_depth, HUNCH_MAX_DEPTH);
     if (!(o->max_pause >= 0 && o->max_pause <= MOST_PAUSE))
-        return hn_fail(err, HUNCH_USAGE, "max_pause %g: expected 0 (%g) to %d seconds", o->max_pause, USUAL_PAUSE, MOST_PAUSE);
+        return hn_fail(err, HUNCH_USAGE, "max_pause %g: expected 0 (about two rounds) to %d seconds", o->max_pause, MOST_PAUSE);
     if (o->chunk < 0) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more, or 0 (as the model asks)", o->chunk);
     /* a caller in another language may send any number */
     if ((unsigned)o->kv > HUNCH_KV_Q8_0) return hn_fail(err, HUNCH_USAGE, "cache type %d: expected one of enum hunch_kv", (int)o->kv);
@@ -275,7 +274,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->parallel = o->parallel;
     e->verify = o->verify;
     e->lossy = o->lossy;
-    e->max_pause = o->max_pause > 0 ? o->max_pause : USUAL_PAUSE;
+    e->max_pause = o->max_pause;
     e->kv = hn_kv_type(m, o->kv);
     e->reuse = !o->no_prefix_reuse;
     e->pooling = o->pooling;

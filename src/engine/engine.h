@@ -69,7 +69,7 @@ typedef struct hn_answer_lengths {
 /* Lists of a round, each [parallel] but the last four (text_lists.c). A name says what it has, and who of round.c, drafting.c and
  * shared_rows.c uses it, until which call returns: none is used twice at a time. */
 typedef struct hn_text_lists {
-    hunch_session **running, **decoding; /* of hunch_engine_round, of hn_round */
+    hunch_session **running, **decoding, **prompts; /* of hunch_engine_round; of hn_round, by what they do */
     hunch_session **ended;               /* while they are released */
     hunch_session **alike;               /* of hn_flush_alike */
     hunch_session **held;                /* while the engine is busy: sessions that had a place when the call began */
@@ -127,9 +127,10 @@ struct hunch_engine {
     int context, parallel;
     int chunk;            /* rows of a prompt in a pass */
     hn_pass_sizes most;   /* of a pass: rows of a prompt, and beside them those of all trees */
-    double max_pause;     /* seconds between two rounds in which prompts are read beside decoding texts */
+    double max_pause;     /* seconds between two rounds in which prompts are read beside decoding texts; 0: about two plain rounds */
     hn_answer_lengths lengths;
-    double row_s;         /* seconds a row of the newest rounds with rows of prompts; 0: there was none */
+    double plain_s, plain_rows; /* seconds and rows of the newest rounds without rows of prompts; 0: there was none */
+    double row_s;         /* seconds that a row of a prompt added to the newest rounds with such rows; 0: there was none */
     double row_dev;       /* mean distance of newest rounds from that */
     hn_text_lists list;
     hn_dtype kv;

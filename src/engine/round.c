@@ -4,9 +4,10 @@
  *   prefilling sessions   rows = the next chunk of the prompt, whose last row decides the first token; or, of a text that
  *                         was preempted, of its tokens so far
  *   decoding sessions     rows = the draft tree, whose root is the newest token
- * Sessions are packed into passes of at most most.rows rows, most.logits of them with logits: decoding ones first, then prompts,
- * the oldest first, as many rows of these as the pause between two tokens of the others allows (chunked prefill, Sarathi 2308.16369). By
- * contract C2 the packing changes no bit. */
+ * Sessions are packed into passes of at most most.rows rows, most.logits of them with logits: decoding ones first, then prompts, as many
+ * rows of these as the pause between two tokens of the others allows (chunked prefill, Sarathi 2308.16369). Half of them are the oldest
+ * prompt's; the others go to the prompts that have least left, so that a short one does not wait behind a long one, and a long one goes
+ * on beside any number of short ones. By contract C2 the packing changes no bit. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,24 +24,49 @@ static bool prefilling(const hunch_session *s) {
 
 /* ---- passes --------------------------------------------------------------------------------------------------------- */
 
-/* As many as max_pause allows at the speed of the newest rounds. */
+/* Seconds that the round would take without prompts. */
+static double plain_seconds(const hunch_engine *e, int rows) {
+    if (rows == 0) return 0;
+    return rows > e->plain_rows && e->plain_rows > 0 ? e->plain_s * rows / e->plain_rows : e->plain_s;
+}
+
+/* As many as the pause allows at the speed of the newest rounds. Of a pause that the user did not choose readers of the other texts
+ * notice little: their rounds take about twice as long. */
 int hn_prompt_budget(const hunch_engine *e, int beside) {
     enum { LEAST = 16 };
+    static const double USUAL = 0.1, UNNOTICED = 0.01;
     const int most = hn_most(e->chunk, HN_MAX_ROWS);
     if (beside == 0) return most;
-    const double rows = e->row_s > 0 ? e->max_pause / (e->row_s + 2 * e->row_dev) - beside : LEAST;
+    const double plain = plain_seconds(e, beside), twice = 2 * plain + UNNOTICED;
+    const double pause = e->max_pause > 0 ? e->max_pause : twice < USUAL ? twice : USUAL;
+    const double rows = e->row_s > 0 ? (pause - plain) / (e->row_s + 2 * e->row_dev) : LEAST;
     return rows > most ? most : rows > LEAST ? (int)rows : LEAST;
 }
 
-/* The mean, and how far rounds are from it: seldom one shall take longer than it may. */
+/* What a row of a prompt adds to a round: the mean, and how far rounds are from it: seldom one shall take longer than it may. */
 static void learn_row(hunch_engine *e, double seconds) {
     e->row_dev = e->row_s > 0 ? (3 * e->row_dev + fabs(seconds - e->row_s)) / 4 : 0;
     e->row_s = e->row_s > 0 ? (e->row_s + seconds) / 2 : seconds;
 }
 
+static void learn_round(hunch_engine *e, double seconds, int rows, int prompt_rows) {
+    static const double LEAST_PART = 0.1; /* of a round, that its prompts took */
+    if (prompt_rows > 0) {
+        const double more = seconds - plain_seconds(e, rows), least = LEAST_PART * seconds;
+        learn_row(e, (more > least ? more : least) / prompt_rows);
+    } else if (rows > 0) {
+        e->plain_s = e->plain_s > 0 ? (e->plain_s + seconds) / 2 : seconds;
+        e->plain_rows = e->plain_rows > 0 ? (e->plain_rows + rows) / 2 : rows;
+    }
+}
+
+static size_t rows_left(const hunch_session *s) {
+    return hn_prefill_rows(s) - (size_t)hn_cache_committed(s->engine->cache, s->id, 0);
+}
+
 /* Of a prompt, at most `budget`. */
 static int chunk_rows(const hunch_session *s, int budget) {
-    const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
+    const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)rows_left(s);
     int chunk = s->engine->chunk;
     if (s->request.prompt_logprobs) chunk = hn_least(chunk, HN_MAX_ROWS);
     if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* ends where the index keeps states */
@@ -465,15 +491,45 @@ double hn_experts_used(const hunch_engine *e) {
     return m->expert_layers > 0 ? sum / m->expert_layers : 0;
 }
 
+/* Which prompt is read first: that of higher priority, else the one that has least left, else the older. */
+static int by_rows_left(const void *x, const void *y) {
+    const hunch_session *a = *(hunch_session *const *)x, *b = *(hunch_session *const *)y;
+    const int p = hn_session_rank(a), q = hn_session_rank(b);
+    const size_t m = rows_left(a), n = rows_left(b);
+    if (p != q) return p > q ? -1 : 1;
+    return m != n ? (m < n ? -1 : 1) : a->admission < b->admission ? -1 : a->admission > b->admission;
+}
+
+/* Distributes the round's rows of prompts among them: half to the oldest, then in order of what is left. */
+static void share_budget(hunch_engine *e, hunch_session *const *sessions, int n, int budget) {
+    hunch_session **prompts = e->list.prompts, *oldest = NULL;
+    int n_prompts = 0;
+    for (int i = 0; i < n; i++) {
+        if (sessions[i]->id < 0 || !prefilling(sessions[i])) continue;
+        if (!oldest) oldest = sessions[i]; /* they are in order of age */
+        sessions[i]->round.n_rows = 0;
+        prompts[n_prompts++] = sessions[i];
+    }
+    if (!oldest) return;
+    oldest->round.n_rows = chunk_rows(oldest, budget - budget / 2);
+    qsort(prompts, (size_t)n_prompts, sizeof *prompts, by_rows_left);
+    budget -= oldest->round.n_rows;
+    for (int i = 0; i < n_prompts; i++) {
+        const int had = prompts[i]->round.n_rows;
+        prompts[i]->round.n_rows = chunk_rows(prompts[i], had + budget);
+        budget -= prompts[i]->round.n_rows - had;
+    }
+}
+
 /* The rows of prompts that are expected in the pass of n_decoding texts whose trees are not made yet: a row each. */
-static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *sessions, int n, int n_decoding) {
+static hn_cost_work prompts_beside(hunch_engine *e, hunch_session *const *sessions, int n, int n_decoding) {
     hn_cost_work beside = {0};
-    int budget = hn_prompt_budget(e, n_decoding);
+    share_budget(e, sessions, n, hn_prompt_budget(e, n_decoding));
     for (int i = 0; i < n; i++) {
         if (!prefilling(sessions[i])) continue;
-        const int rows = chunk_rows(sessions[i], budget), done = hn_cache_committed(e->cache, sessions[i]->id, 0);
-        if (rows == 0 || n_decoding + beside.prompt + rows > e->most.rows) break;
-        budget -= rows;
+        const int rows = sessions[i]->round.n_rows, done = hn_cache_committed(e->cache, sessions[i]->id, 0);
+        if (n_decoding + beside.prompt + rows > e->most.rows) break;
+        if (rows == 0) continue;
         beside.prompt += rows;
         beside.reads += hn_reads(e, done);
         beside.again += (rows - 1) * hn_reads(e, done + rows / 2);
@@ -481,16 +537,15 @@ static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *
     return beside;
 }
 
-/* Reserves each session's rows of the round, the oldest first; prompts have none when their budget is spent. Returns the rows of
- * prompts. */
+/* Reserves each session's rows of the round, the oldest first. Returns the rows of prompts. */
 static int reserve_rows(hunch_engine *e, hunch_session *const *sessions, int n, int beside) {
-    const int budget = hn_prompt_budget(e, beside);
     int of_prompts = 0;
+    share_budget(e, sessions, n, hn_prompt_budget(e, beside));
     for (int i = 0; i < n; i++) {
         hunch_session *s = sessions[i];
         if (s->id < 0) continue; /* an older one needed its pages */
         const bool prompt = prefilling(s);
-        s->round.n_rows = prompt ? chunk_rows(s, budget - of_prompts) : s->round.tree.n_rows;
+        if (!prompt) s->round.n_rows = s->round.tree.n_rows;
         if (s->round.n_rows > 0 && hn_make_room(s) && prompt) of_prompts += s->round.n_rows;
     }
     return of_prompts;
@@ -528,7 +583,7 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
     hunch_status st = run_rows(e, &b, sessions, n, false, err);
     if (!st) st = run_rows(e, &b, sessions, n, true, err);
     if (!st) st = flush(e, &b, err);
-    if (!st && prompt_rows > 0) learn_row(e, (hn_now() - start) / (rows + prompt_rows));
+    if (!st) learn_round(e, hn_now() - start, rows, prompt_rows);
     return st;
 }
 

@@ -7,6 +7,7 @@
 static bool lists_create(hn_text_lists *l, size_t texts, size_t rows) {
     l->running = hn_zalloc(texts, sizeof *l->running);
     l->decoding = hn_zalloc(texts, sizeof *l->decoding);
+    l->prompts = hn_zalloc(texts, sizeof *l->prompts);
     l->ended = hn_zalloc(texts, sizeof *l->ended);
     l->alike = hn_zalloc(texts, sizeof *l->alike);
     l->held = hn_zalloc(texts, sizeof *l->held);
@@ -30,7 +31,7 @@ static bool lists_create(hn_text_lists *l, size_t texts, size_t rows) {
     l->feed = hn_zalloc(rows, sizeof *l->feed);
     return l->running && l->decoding && l->ended && l->alike && l->held && l->pass && l->pass_seq && l->n_certain && l->first_token &&
            l->job && l->flush && l->propose && l->proposing && l->plan && l->tree && l->keep && l->out && l->room && l->match &&
-           l->draw && l->row && l->source && l->feed;
+           l->draw && l->row && l->source && l->feed && l->prompts;
 }
 
 hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_error *err) {
@@ -41,7 +42,7 @@ hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_err
 void hn_text_lists_close(hn_text_lists *l) {
     void *const all[] = {l->running, l->decoding, l->ended, l->alike, l->held, l->pass, l->pass_seq, l->n_certain, l->first_token, l->job,
                          l->flush,   l->propose,  l->proposing, l->plan,  (void *)l->tree, l->keep, l->out, l->room, l->row, l->feed,
-                         l->match, l->draw, l->source};
+                         l->match, l->draw, l->source, l->prompts};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i]);
     *l = (hn_text_lists){0};
 }

@@ -288,7 +288,8 @@ const tool_flag tool_flags[] = {
     {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED & ~TOOL_CHECK, ENGINE, 1, INT_MAX, NULL, "N",
      "rows of prefill a pass, to 512; default 128, more where experts are many"},
     {"--max-pause", NULL, TOOL_INT, AT(max_pause), TOOL_RUN | TOOL_SERVE, ENGINE, 1, 3600000, NULL, "MS",
-     "with --parallel: the longest pause between tokens that prompts may cause, which are read meanwhile; default 100"},
+     "with --parallel: the longest pause between tokens that prompts may cause, which are read meanwhile; default: "
+     "about two rounds, at most 100"},
     {"--state-memory", NULL, TOOL_INT, AT(state_memory), GENERATES | TOOL_SERVE, ENGINE, 1, INT_MAX, NULL, "MB",
      "of models with recurrent layers: memory for saved states that later texts can start from; default: 16 states"},
     {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N",
