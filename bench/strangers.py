@@ -188,7 +188,7 @@ def main():
     p.add_argument("--note", default="")
     p.add_argument("--out", default="strangers.json")
     o = p.parse_args()
-    command = [o.server, o.model, "--port", str(o.port), "--threads", "1", "--quiet", "--memory", "1G", "--kept-prefixes", "200M"]
+    command = [o.server, o.model, "--port", str(o.port), "--threads", "1", "--quiet", "--memory", "1G", "--kept-prefixes", "200M", "--grammar-memory", "48M"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):

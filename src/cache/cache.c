@@ -147,7 +147,7 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     c->seq = hn_zalloc((size_t)c->max_seqs, sizeof *c->seq);
     c->free = hn_zalloc((size_t)c->n_pages, sizeof *c->free);
     c->use = hn_zalloc((size_t)c->n_pages, sizeof *c->use);
-    c->block = (int)((HUGE_PAGE + c->page_bytes - 1) / c->page_bytes);
+    c->block = hn_most((int)(HUGE_PAGE / c->page_bytes), 1);
     c->in_use = hn_zalloc((size_t)(c->n_pages / c->block + 1), sizeof *c->in_use);
     c->keep_idle = c->n_pages;
     c->margin = c->n_pages / 16 + 2 * c->block;
@@ -360,6 +360,17 @@ static int rows_to_copy(const hn_cache *c, int group, int committed) {
 
 /* ---- sequences ------------------------------------------------------------------------------------------------- */
 
+/* Idle pages beyond the limit go, and free pages beyond the margin give their memory back, by blocks: those that share their blocks with
+ * idle pages cannot, so further idle pages go until both together are within limit and margin, or half of the limit is left. */
+static void keep_few(hn_cache *c) {
+    while (c->n_idle > c->keep_idle) hn_cache_evict(c);
+    while (hn_pages_cool(c)) {
+        const int over = c->n_idle + (c->n_free - c->n_cold) - c->keep_idle - c->margin, more = c->n_idle - c->keep_idle / 2;
+        if (over <= 0 || more <= 0) return;
+        for (int n = hn_least(over / 2 + 1, more); n > 0 && c->n_idle > 0; n--) hn_cache_evict(c);
+    }
+}
+
 void hn_cache_seq_begin(hn_cache *c, int seq) {
     assert(!c->seq[seq].live);
     c->seq[seq].live = true;
@@ -380,8 +391,7 @@ void hn_cache_seq_end(hn_cache *c, int seq) {
         drop_next(c, s, g);
     }
     hn_cache_set_last_node(c, s, NULL);
-    while (c->n_idle > c->keep_idle) hn_cache_evict(c);
-    hn_pages_cool(c);
+    keep_few(c);
 }
 
 void hn_cache_keep(hn_cache *c, size_t bytes) {

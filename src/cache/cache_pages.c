@@ -127,16 +127,17 @@ static void block_cool(hn_cache *c, int block) {
     c->backend->release(c->backend, first, c->page_bytes * (size_t)(to - from));
 }
 
-void hn_pages_cool(hn_cache *c) {
-    if (!c->backend->release || c->n_free - c->n_cold <= c->margin) return;
+bool hn_pages_cool(hn_cache *c) {
+    if (!c->backend->release) return false;
     bool moves = false;
     for (int g = 0; g < c->n_groups; g++) moves |= c->n_moves[g] > 0;
-    if (moves) return; /* which may read pages that are free by now: the next time will do */
+    if (moves) return false; /* which may read pages that are free by now: the next time will do */
     for (int at = c->n_free - 1; at >= c->n_cold && c->n_free - c->n_cold > c->margin;) {
         const int block = c->free[at] / c->block;
         if (c->in_use[block] == 0) block_cool(c, block); /* which puts another page here */
         else at--;
     }
+    return true;
 }
 
 size_t hn_cache_touched(const hn_cache *c) { return c->page_bytes * (size_t)(c->n_pages - c->n_cold); }

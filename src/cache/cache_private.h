@@ -80,7 +80,7 @@ struct hn_cache {
     int keep_idle;      /* more idle pages are evicted */
     int n_cold;         /* free pages at the bottom of the stack whose memory the system has: untouched, or given back */
     int margin;         /* free pages above these that keep their memory */
-    int block;          /* pages that are given back together: of 2 MiB or more, as memory comes in huge pages */
+    int block;          /* pages that are given back together: about a huge page of memory, or one larger page */
     int32_t *in_use;    /* [blocks] their pages that are not free */
     int state_pages[HN_MAX_GROUPS]; /* of state groups: pages in the index */
     size_t page_bytes;
@@ -158,7 +158,8 @@ void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);
 void hn_page_free(hn_cache *c, int32_t page); /* returns it to the stack: no table and no node has it */
 int32_t hn_page_pop(hn_cache *c);             /* the page on top of the stack, which is not empty: one whose memory is touched, if any is */
-void hn_pages_cool(hn_cache *c);              /* memory of free pages beyond the margin goes back to the system */
+/* Memory of free pages beyond the margin goes back to the system, by blocks. False: it cannot now, or not at all. */
+bool hn_pages_cool(hn_cache *c);
 /* Removes a page from its slot of a node; removes a node without pages, children and users, and then such nodes before it. */
 void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot);
 void hn_node_prune(hn_cache *c, hn_prefix_node *b);
