@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clients that ask for much cost others: the rounds of a small chat (from token to token), the chat as a whole, and /health,
 idle, beside three clients that each send prompts of 8 MB of spaces, beside one that sends grammars made to hurt, and beside a
-soak of mixed requests, with the server's resident memory after 1,000 of these and at its end. Clients come from addresses of
+soak of mixed requests, with the server's resident memory after a fifth of these and at its end, when none is running. Clients come from addresses of
 their own (127.0.0.x). Prints a table, and writes its numbers to a file.
 
     bench/strangers.py build/hunch-serve MODEL [--requests 5000] [--out FILE]
@@ -125,8 +125,8 @@ def bombs():
 
 
 def soak(port, process, requests):
-    """Mixed requests of eight clients; the memory after each hundredth of them."""
-    rng, lock, left, memory, counts = random.Random(7), threading.Lock(), [requests], [], {}
+    """Mixed requests of eight clients, a fifth and then the rest; the memory after each part, when no request is running."""
+    rng, lock, left, memory, counts = random.Random(7), threading.Lock(), [0], [], {}
     words = "the of and to in a is that for it as was with be by on not he his but at are this have from or had an they which".split()
 
     def body(r):
@@ -156,20 +156,20 @@ def soak(port, process, requests):
                 if left[0] == 0:
                     return
                 left[0] -= 1
-                done = requests - left[0]
                 path, what = body(rng)
-                if done % max(1, requests // 100) == 0:
-                    memory.append((done, resident(process)))
             status, _ = ask(port, path, what, "127.0.0.%d" % (20 + i))
             with lock:
                 counts[status] = counts.get(status, 0) + 1
 
     canary = Canary(port)
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    for part in requests // 5, requests - requests // 5:
+        left[0] = part
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        memory.append((sum(counts.values()), resident(process)))
     return dict(canary.end(), answers=counts, memory=memory)
 
 
