@@ -17,7 +17,7 @@ enum { MIN_PAGE_ROWS = 16 }; /* required by the ops (hn_kv) */
 
 static hunch_status check_heads(const hn_cache_group *d, hunch_error *err) {
     const int multiple = hn_kv_multiple(d->type);
-    const int odd = d->head_dim % multiple ? d->head_dim : d->v_in_k;
+    const int odd = d->head_dim % multiple ? d->head_dim : hn_group_v_dim(d);
     if (odd % multiple == 0) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED,
                    "a cache of %s takes heads of a multiple of %d, not of %d: expected another --kv",
@@ -31,13 +31,21 @@ static hunch_status plan_row(hn_cache_group *d, bool first, size_t *least, hunch
     hunch_status st = d->kind == HN_CACHE_KV ? check_heads(d, err) : HUNCH_OK;
     if (st) return st;
     if (d->kind == HN_CACHE_KV)
-        row = (size_t)d->layers * (size_t)d->kv_heads * hn_kv_row_bytes(d->type, d->head_dim, d->v_in_k);
+        row = (size_t)d->layers * (size_t)d->kv_heads *
+              (hn_kv_bytes(d->type, d->head_dim, 1) + (d->v_in_k ? 0 : hn_kv_bytes(d->type, hn_group_v_dim(d), 1)));
     if (d->kind != HN_CACHE_KV && !hn_mul_size(d->unit_bytes, (size_t)d->units, &row))
         return hn_fail_memory(err, d->name, SIZE_MAX);
     d->row_bytes = row;
     if (d->kind == HN_CACHE_STATE) row = d->unit_bytes;
     return hn_mul_size(row, rows, least) && *least <= SIZE_MAX / 2 ? HUNCH_OK
                                                                    : hn_fail_memory(err, "cache page", SIZE_MAX);
+}
+
+/* Whether pages of the one group may be in tables of the other. */
+static bool is_like(const hn_cache_group *d, const hn_cache_group *of) {
+    return d->kind == HN_CACHE_KV && of->kind == HN_CACHE_KV && d->layers == of->layers && d->kv_heads == of->kv_heads &&
+           d->head_dim == of->head_dim && d->type == of->type && d->v_in_k == of->v_in_k && d->v_dim == of->v_dim &&
+           d->page_rows == of->page_rows && of->model_id < d->model_id && !of->like;
 }
 
 /* A page has the size that the first group requests, and room for at least MIN_PAGE_ROWS of every other group with K and V, one
@@ -47,7 +55,9 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
         hn_cache_group *d = &c->group[g];
         *d = groups[g];
         assert(d->model_id >= 0 && d->model_id < HN_MAX_MODELS && (g ? d->model_id >= groups[g - 1].model_id : d->model_id == 0));
-        assert(d->window >= 0 && d->back >= 0 && (d->model_id || d->window || g == 0 || !groups[g - 1].window));
+        assert(d->window >= 0 && d->back >= 0);
+        assert(d->model_id || d->window || g == 0 || !groups[g - 1].window || d->kind == HN_CACHE_STATE);
+        assert(g || d->kind != HN_CACHE_STATE); /* a page of the first group is a node of the index */
         if (d->tentative == 0) d->tentative = HN_MAX_ROWS;
         c->windows |= d->window > 0;
         c->states[d->model_id] |= d->kind == HN_CACHE_STATE;
@@ -66,7 +76,9 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
         hn_cache_group *d = &c->group[g];
         d->page_rows = d->recompute ? step : HN_KEY_SPAN; /* a larger page would restrict the target's restores to its ends */
         if (d->kind == HN_CACHE_STATE) d->page_rows = step; /* unused by a state */
+        if (d->like) d->page_rows = c->group[d->like - 1].page_rows;
         while (d->kind != HN_CACHE_STATE && d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
+        assert(!d->like || is_like(d, &c->group[d->like - 1]));
         if (d->model_id == 0 && d->page_rows > step) step = d->page_rows;
     }
     return HUNCH_OK;
@@ -74,7 +86,7 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
 
 /* Pages of a group for the index: those of `rows` rows; for a window group those of the windows of as many whole contexts. */
 static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
-    if (c->group[group].kind == HN_CACHE_STATE) return 0; /* planned apart */
+    if (c->group[group].kind == HN_CACHE_STATE || c->group[group].like) return 0; /* planned apart, and lent */
     const int64_t all = (rows + c->group[group].page_rows - 1) / c->group[group].page_rows;
     const int64_t windows = (rows + c->rows - 1) / c->rows * hn_cache_pages_at_most(c, group, c->rows);
     return c->group[group].window && windows < all ? windows : all;
@@ -93,7 +105,7 @@ static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, h
         const int64_t most = seqs * hn_cache_pages_at_most(c, g, c->rows);
         const bool state = c->group[g].kind == HN_CACHE_STATE;
         const int64_t pooled =
-            state ? most : ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
+            state || c->group[g].like ? most : ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
         c->stride[g] = (int)stride;
         if (state) pages += (int64_t)c->group[g].kept * hn_pages_of(c, g, 1);
         pages += (pooled < most ? pooled : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
@@ -442,6 +454,35 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative,
         while (s->n_pages[g] < want[g]) s->pages[g][s->n_pages[g]++] = new_page(c);
     }
     return HUNCH_OK;
+}
+
+bool hn_cache_lend(hn_cache *c, int seq, int model_id, const int32_t *span, int n) {
+    hn_seq *s = &c->seq[seq];
+    bool seen = true;
+    int rows = 0;
+    assert(s->live && n >= 0);
+    for (int g = 0; g < c->n_groups; g++) {
+        const hn_cache_group *d = &c->group[g];
+        if (d->model_id != model_id) continue;
+        assert(d->like);
+        drop_pages(c, s, g, 0);
+        const int of = d->like - 1, committed = s->committed[c->group[of].model_id], pages = HN_KEY_SPAN / d->page_rows;
+        rows = 0;
+        for (int k = 0; k < n; k++) {
+            const int from = span[k] * HN_KEY_SPAN, left = committed - from;
+            assert(left > 0 && (left >= HN_KEY_SPAN || k == n - 1) && (k == 0 || span[k] > span[k - 1]));
+            rows += left < HN_KEY_SPAN ? left : HN_KEY_SPAN;
+            for (int p = span[k] * pages; s->n_pages[g] < hn_pages_of(c, g, rows); p++) {
+                const int32_t page = s->pages[of][p];
+                if (page != HN_NO_PAGE) hn_page_take(c, page);
+                s->first[g] += page == HN_NO_PAGE; /* windows release their first pages */
+                s->pages[g][s->n_pages[g]++] = page;
+            }
+        }
+        seen &= s->first[g] <= hn_first_page(c, g, rows);
+    }
+    s->committed[model_id] = rows;
+    return seen || (hn_cache_lend(c, seq, model_id, NULL, 0) && false);
 }
 
 bool hn_cache_reserved(const hn_cache *c, int seq, int model_id, int tentative) {

@@ -13,8 +13,8 @@
  *
  *   table of a window group:   - - - - | page | page | page | page      rows below the first page are released
  *
- * A recurrent layer has one state, which replaces all rows that were absorbed into it; for rows that may still be rejected it keeps
- * the inputs of the absorb:
+ * Recurrent layers have one state, which replaces all rows that were absorbed into it; for rows that may still be rejected they keep
+ * the inputs of the absorb. (A model without a state keeps rows of a window as it keeps keys and values of one.)
  *
  *   state group   | all rows below `absorbed`, together |
  *   rows group    - - - - - - - - | window | committed, not absorbed yet | tentative |
@@ -49,7 +49,7 @@
 typedef enum hn_cache_kind {
     HN_CACHE_KV,    /* K and V of its layers for each row */
     HN_CACHE_ROWS,  /* rows of units * unit_bytes bytes */
-    HN_CACHE_STATE  /* one state of all rows up to `absorbed`, which passes advance; at most one such group for each model */
+    HN_CACHE_STATE  /* a part of the state of all rows up to `absorbed`, which passes advance: all such groups of a model together */
 } hn_cache_kind;
 
 typedef struct hn_cache_group {
@@ -70,9 +70,18 @@ typedef struct hn_cache_group {
     hn_cache_kind kind;
     int units;         /* of other kinds than HN_CACHE_KV: parts of a row or state, unit_bytes each; a unit of a state is in one page */
     size_t unit_bytes;
-    int kept;          /* of a state group: most states in the index, with pages planned for each; 0: as many as free pages allow */
-    int v_in_k;        /* 0: values are as wide as keys; else a key's first v_in_k numbers are its value, stored once */
+    int kept;          /* of a state: most states in the index, with pages planned for each; 0: as many as free pages allow. One number
+                          of all groups of the model's state */
+    int like;          /* of K and V of a drafter: 1 + the number of the group before it whose pages its sequences may be lent
+                          (hn_cache_lend): it has the same layers, and pages of its own for rows after these alone; 0: none */
+    int v_in_k;        /* of K and V: a key's first v_in_k numbers are its value, stored once; 0: values are stored, */
+    int v_dim;         /* so many numbers of a head; 0: as many as of a key; HN_NO_VALUES: there are none, the group has keys alone */
 } hn_cache_group;
+enum { HN_NO_VALUES = -1 };
+/* Numbers of a head's value, stored or in its key. */
+static inline int hn_group_v_dim(const hn_cache_group *g) {
+    return g->v_in_k ? g->v_in_k : g->v_dim == HN_NO_VALUES ? 0 : g->v_dim ? g->v_dim : g->head_dim;
+}
 
 enum { HN_MAX_GROUPS = 16, HN_MAX_MODELS = 16 };
 
@@ -100,7 +109,14 @@ int hn_cache_pages_for(const hn_cache *c, int rows);
 /* Geometry of one layer of a group, for the ops. */
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer);
 int hn_cache_model_id(const hn_cache *c, int group);
+hn_cache_kind hn_cache_kind_of(const hn_cache *c, int group);
 hn_plain_rows hn_cache_rows(const hn_cache *c, int group); /* of HN_CACHE_ROWS */
+/* The units of one layer of a group of another kind than HN_CACHE_KV: the first, and of rows its offset in a row. */
+typedef struct hn_plain_units {
+    size_t unit_bytes, row_bytes, off;
+    int first, page_rows;
+} hn_plain_units;
+hn_plain_units hn_cache_units(const hn_cache *c, int group, int layer);
 size_t hn_cache_page_bytes(const hn_cache *c);
 hn_buf hn_cache_pool(const hn_cache *c);
 int hn_cache_page_units(const hn_cache *c, int group); /* units of a state in a page */
@@ -170,6 +186,16 @@ void hn_cache_touch(hn_cache *c, uint64_t salt, const int32_t *text, int n);
 void hn_cache_release_states(hn_cache *c, int seq);
 void hn_cache_index_clear(hn_cache *c); /* clears the index */
 int hn_cache_states_kept(const hn_cache *c, int group); /* states in the index */
+
+/* ---- lent pages ---- */
+
+/* A model whose groups are all like others (hn_cache_group.like) gets spans of HN_KEY_SPAN committed rows of the model whose groups those
+ * are, ascending, as its committed rows: they are numbered anew from 0 on, all are whole but perhaps the last. Rows that it writes follow
+ * them, the first of them in a copy of the last page that is not full. What it had before is dropped; n 0: that alone. False: the next
+ * row would see pages of a window that the other model has released, and it has no rows. A page that is lent is not written, so the other
+ * model's next pass after the last row writes to a copy: they are lent for a phase of drafting. Its rows are never entered into the
+ * index. */
+bool hn_cache_lend(hn_cache *c, int seq, int model_id, const int32_t *span, int n);
 
 /* ---- views ---- */
 

@@ -9,7 +9,7 @@ static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *
     const int rows = s->committed[c->group[g].model_id], page_rows = c->group[g].page_rows;
     if (hn_pages_of(c, g, rows) > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
     if (s->first[g] > hn_first_page(c, g, rows) || s->n_pages[g] > c->stride[g]) return false;
-    if (s->n_pages[g] - s->first[g] > hn_cache_pages_at_most(c, g, c->rows)) return false;
+    if (!c->group[g].like && s->n_pages[g] - s->first[g] > hn_cache_pages_at_most(c, g, c->rows)) return false;
     for (int p = 0; s->next[g] && s->next[g][0] != HN_NO_PAGE && p < hn_pages_of(c, g, 1); p++)
         seen[s->next[g][p]].tables++;
     for (int p = 0; p < s->n_saved[g]; p++) seen[s->saved[g][p]].tables++;

@@ -49,10 +49,10 @@ static bool page_present(const hn_cache *c, int group, int i) {
  * that state. */
 int hn_needed_from(const hn_cache *c, int group, int rows, int less) {
     const int model_id = c->group[group].model_id, node_rows = c->prefix.node_rows;
-    const int state = c->group[group].kind == HN_CACHE_ROWS ? hn_state_group(c, model_id) : -1;
-    if (state < 0 || rows == 0 || rows % node_rows) return rows - less;
+    const bool absorbed = c->group[group].kind == HN_CACHE_ROWS && c->states[model_id];
+    if (!absorbed || rows == 0 || rows % node_rows) return rows - less;
     const hn_prefix_node *b = c->path[rows / node_rows - 1];
-    return hn_node_has_state(c, b, state) ? hn_least(b->absorbed[model_id], rows - less) : rows - less;
+    return hn_node_has_state(c, b, model_id) ? hn_least(b->absorbed[model_id], rows - less) : rows - less;
 }
 
 /* The last row, at `rows` at most, after which a text may continue: the end of a page; in a leaf each row that the model had, unless the
@@ -71,7 +71,7 @@ static int last_boundary(const hn_cache *c, int group, int rows) {
 static int group_rows_present(const hn_cache *c, int group, int rows, int less) {
     if (c->group[group].kind == HN_CACHE_STATE) {
         int n = rows / c->prefix.node_rows;
-        while (n > 0 && !hn_node_has_state(c, c->path[n - 1], group)) n--;
+        while (n > 0 && !hn_node_has_state(c, c->path[n - 1], c->group[group].model_id)) n--;
         return n * c->prefix.node_rows;
     }
     const int page_rows = c->group[group].page_rows;
@@ -190,7 +190,7 @@ static bool is_idle(const hn_cache *c, int32_t page) {
 static void evict(hn_cache *c, hn_prefix_node *b, int slot) {
     for (int g = 0; g < c->n_groups && slot >= 0; g++) /* a state is evicted as a whole */
         if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
-            hn_state_drop(c, b, g);
+            hn_state_drop(c, b, c->group[g].model_id);
     for (int i = 0; i < c->prefix.n_slots; i++)
         if (slot < 0 || i == slot) hn_node_drop_page(c, b, i);
     hn_node_prune(c, b);

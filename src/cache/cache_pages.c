@@ -13,6 +13,7 @@
 int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows) {
     const hn_cache_group *d = &c->group[group];
     if (d->kind == HN_CACHE_STATE) return 2 * hn_pages_of(c, group, 1); /* one that is read, one that is written */
+    if (d->like) rows = d->page_rows - 1; /* those of a page that is copied */
     const int64_t page_rows = d->page_rows, all = (rows + d->tentative + page_rows - 1) / page_rows;
     const int64_t kept = (int64_t)d->window - 1 + d->back + d->tentative,
                   most = (kept + 2 * (page_rows - 1)) / page_rows;
@@ -52,7 +53,8 @@ int hn_cache_pages_for(const hn_cache *c, int rows) {
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
     const hn_cache_group *g = &c->group[group];
     const size_t keys = (size_t)g->kv_heads * hn_kv_bytes(g->type, g->head_dim, g->page_rows);
-    const size_t at = (g->v_in_k ? 1 : 2) * keys * (size_t)layer;
+    const size_t values = g->v_in_k ? 0 : (size_t)g->kv_heads * hn_kv_bytes(g->type, hn_group_v_dim(g), g->page_rows);
+    const size_t at = (keys + values) * (size_t)layer;
     return (hn_kv){.type = g->type,
                    .pool = {c->pool, 0},
                    .page_bytes = c->page_bytes,
@@ -61,13 +63,19 @@ hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
                    .page_rows = g->page_rows,
                    .kv_heads = g->kv_heads,
                    .head_dim = g->head_dim,
-                   .v_dim = g->v_in_k ? g->v_in_k : g->head_dim,
+                   .v_dim = hn_group_v_dim(g),
                    .v_in_k = g->v_in_k > 0};
 }
 
 hn_plain_rows hn_cache_rows(const hn_cache *c, int group) {
     assert(c->group[group].kind == HN_CACHE_ROWS);
     return (hn_plain_rows){{c->pool, 0}, c->page_bytes, c->group[group].row_bytes, c->group[group].page_rows};
+}
+
+hn_plain_units hn_cache_units(const hn_cache *c, int group, int layer) {
+    const hn_cache_group *g = &c->group[group];
+    const int first = g->units / g->layers * layer;
+    return (hn_plain_units){g->unit_bytes, g->row_bytes, g->unit_bytes * (size_t)first, first, g->page_rows};
 }
 
 size_t hn_cache_page_bytes(const hn_cache *c) {
@@ -84,6 +92,10 @@ int hn_cache_page_units(const hn_cache *c, int group) {
 
 int hn_cache_model_id(const hn_cache *c, int group) {
     return c->group[group].model_id;
+}
+
+hn_cache_kind hn_cache_kind_of(const hn_cache *c, int group) {
+    return c->group[group].kind;
 }
 
 int hn_cache_table_stride(const hn_cache *c, int group) {

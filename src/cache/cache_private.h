@@ -114,10 +114,11 @@ static inline int hn_pages_of(const hn_cache *c, int group, int rows) {
     return rows > 0 ? (d->units + units - 1) / units : 0;
 }
 
-/* The row from which on a model's rows must be kept: `back` before its end; for HN_CACHE_ROWS the first that is not absorbed. */
+/* The row from which on a model's rows must be kept: `back` before its end; of HN_CACHE_ROWS beside a state the first that is not
+ * absorbed. */
 static inline int hn_first_row_needed(const hn_cache *c, const hn_seq *s, int group) {
     const int model_id = c->group[group].model_id, committed = s->committed[model_id] - c->group[group].back;
-    if (c->group[group].kind != HN_CACHE_ROWS) return committed;
+    if (c->group[group].kind != HN_CACHE_ROWS || !c->states[model_id]) return committed;
     return s->absorbed[model_id] < s->committed[model_id] ? s->absorbed[model_id] : s->committed[model_id];
 }
 
@@ -168,13 +169,12 @@ void hn_cache_set_last_node(hn_cache *c, hn_seq *s, hn_prefix_node *b);
 
 /* ---- cache_states.c ---- */
 
-/* The state group of a model; -1: it has none. */
-int hn_state_group(const hn_cache *c, int model_id);
-bool hn_node_has_state(const hn_cache *c, const hn_prefix_node *b, int group);
-void hn_state_drop(hn_cache *c, hn_prefix_node *b, int group);
+/* A model's state is in one group or in several: a node has all of it, or none that a text could continue from. */
+bool hn_node_has_state(const hn_cache *c, const hn_prefix_node *b, int model_id);
+void hn_state_drop(hn_cache *c, hn_prefix_node *b, int model_id);
 /* Gives the state's pages to the last node that the model's rows fill, if 1 to HN_MAX_ROWS rows before the node's end are not
  * absorbed yet and enough pages are left for another state. */
-void hn_state_publish(hn_cache *c, hn_seq *s, int group);
+void hn_state_publish(hn_cache *c, hn_seq *s, int model_id);
 /* The most pages of a group that a sequence holds for its newest state in the index. */
 int hn_saved_pages(const hn_cache *c, int group);
 /* The sequence holds the pages of the newest state that the index has of its text, and no longer those of an older one. */

@@ -48,11 +48,12 @@ static void publish_nodes(hn_cache *c, hn_seq *s, const int32_t *text, int rows)
 /* The pages of a model's groups behind group 0, as far as the text's nodes go. */
 static void publish_rows(hn_cache *c, hn_seq *s, int model_id, int rows) {
     bool path = false;
+    int states = 0;
     rows = hn_least(hn_least(rows, s->committed[model_id]), s->published[0] * c->prefix.node_rows);
     for (int g = 1; g < c->n_groups; g++) {
         if (c->group[g].model_id != model_id) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
-            hn_state_publish(c, s, g);
+            if (states++ == 0) hn_state_publish(c, s, model_id);
             continue;
         }
         while ((s->published[g] + 1) * c->group[g].page_rows <= rows) {

@@ -338,7 +338,7 @@ static hunch_status take_page(hn_cache *c) {
  * each from its end; the running one stays. */
 static void test_eviction_order(void **state) {
     (void)state;
-    const hn_cache_group one = {"target", 4, 2, 16, HN_BF16, 16, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0};
+    const hn_cache_group one = {.name = "target", .layers = 4, .kv_heads = 2, .head_dim = 16, .type = HN_BF16, .page_rows = 16};
     hn_cache *c = NULL;
     hunch_error err;
     int32_t text[3][TEXT];

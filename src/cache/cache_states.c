@@ -14,24 +14,31 @@
 
 /* ---- states of nodes ----------------------------------------------------------------------------------------- */
 
-int hn_state_group(const hn_cache *c, int model_id) {
+static bool is_state(const hn_cache *c, int group, int model_id) {
+    return c->group[group].model_id == model_id && c->group[group].kind == HN_CACHE_STATE;
+}
+
+/* The first group of a model's state, which stands for all; -1: it has none. */
+static int state_group(const hn_cache *c, int model_id) {
     for (int g = 0; g < c->n_groups && c->states[model_id]; g++)
-        if (c->group[g].model_id == model_id && c->group[g].kind == HN_CACHE_STATE) return g;
+        if (is_state(c, g, model_id)) return g;
     return -1;
 }
 
-bool hn_node_has_state(const hn_cache *c, const hn_prefix_node *b, int group) {
-    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++)
-        if (b->page[i] == HN_NO_PAGE) return false;
-    return true;
+bool hn_node_has_state(const hn_cache *c, const hn_prefix_node *b, int model_id) {
+    for (int g = 0; g < c->n_groups; g++)
+        for (int i = c->first_slot[g]; i < c->first_slot[g + 1] && is_state(c, g, model_id); i++)
+            if (b->page[i] == HN_NO_PAGE) return false;
+    return c->states[model_id];
 }
 
-void hn_state_drop(hn_cache *c, hn_prefix_node *b, int group) {
-    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) hn_node_drop_page(c, b, i);
+void hn_state_drop(hn_cache *c, hn_prefix_node *b, int model_id) {
+    for (int g = 0; g < c->n_groups; g++)
+        for (int i = c->first_slot[g]; i < c->first_slot[g + 1] && is_state(c, g, model_id); i++) hn_node_drop_page(c, b, i);
 }
 
-static bool state_in_use(const hn_cache *c, const hn_prefix_node *b, int group) {
-    return c->use[b->page[c->first_slot[group]]].tables > 0;
+static bool state_in_use(const hn_cache *c, const hn_prefix_node *b, int model_id) {
+    return c->use[b->page[c->first_slot[state_group(c, model_id)]]].tables > 0;
 }
 
 int hn_cache_states_kept(const hn_cache *c, int group) {
@@ -81,10 +88,8 @@ static bool collect_saved(const hn_cache *c, hn_seq *s, int group, const hn_pref
 
 /* Of b and the nodes before it. */
 static void hold_newest(hn_cache *c, hn_seq *s, int model_id, hn_prefix_node *b) {
-    const int state = hn_state_group(c, model_id);
     bool all = true;
-    if (state < 0) return;
-    while (b && b != s->saved_node[model_id] && !hn_node_has_state(c, b, state)) b = b->parent;
+    while (b && b != s->saved_node[model_id] && !hn_node_has_state(c, b, model_id)) b = b->parent;
     if (!b || b == s->saved_node[model_id]) return;
     hn_saved_release(c, s, model_id, s->saved_since[model_id]);
     for (int g = 0; g < c->n_groups && all; g++)
@@ -118,31 +123,31 @@ static bool release_oldest(hn_cache *c, int model_id) {
 /* ---- publish -------------------------------------------------------------------------------------------------- */
 
 /* Keeps of the states before node b those closer than twice the largest power of two that divides their number. */
-static void states_thin(hn_cache *c, const hn_prefix_node *b, int group) {
+static void states_thin(hn_cache *c, const hn_prefix_node *b, int model_id) {
     for (hn_prefix_node *e = b->parent; e; e = e->parent) {
         const int number = e->depth + 1, power = number & -number;
-        if (b->depth - e->depth >= 2 * power && hn_node_has_state(c, e, group) && !state_in_use(c, e, group))
-            hn_state_drop(c, e, group);
+        if (b->depth - e->depth >= 2 * power && hn_node_has_state(c, e, model_id) && !state_in_use(c, e, model_id))
+            hn_state_drop(c, e, model_id);
     }
 }
 
 /* The node whose state has been idle longest; NULL: all are in use. */
-static hn_prefix_node *oldest_state(const hn_cache *c, int group) {
-    for (int32_t page = c->idle[group].oldest; page != HN_NO_PAGE; page = c->use[page].newer) {
+static hn_prefix_node *oldest_state(const hn_cache *c, int model_id) {
+    for (int32_t page = c->idle[state_group(c, model_id)].oldest; page != HN_NO_PAGE; page = c->use[page].newer) {
         hn_prefix_node *b = c->use[page].node;
-        if (hn_node_has_state(c, b, group) && !state_in_use(c, b, group)) return b;
+        if (hn_node_has_state(c, b, model_id) && !state_in_use(c, b, model_id)) return b;
     }
     return NULL;
 }
 
 /* Makes room for one more. False: the limit is reached, and all of them are in tables. */
-static bool states_limit(hn_cache *c, int group) {
-    const int most = c->group[group].kept;
+static bool states_limit(hn_cache *c, int model_id) {
+    const int group = state_group(c, model_id), most = c->group[group].kept;
     while (most > 0 && hn_cache_states_kept(c, group) >= most) {
-        hn_prefix_node *b = oldest_state(c, group);
-        if (!b && !release_oldest(c, c->group[group].model_id)) return false;
+        hn_prefix_node *b = oldest_state(c, model_id);
+        if (!b && !release_oldest(c, model_id)) return false;
         if (!b) continue;
-        hn_state_drop(c, b, group);
+        hn_state_drop(c, b, model_id);
         hn_node_prune(c, b);
     }
     return true;
@@ -155,22 +160,30 @@ static hn_prefix_node *last_full(const hn_cache *c, const hn_seq *s, int model_i
     return b;
 }
 
-void hn_state_publish(hn_cache *c, hn_seq *s, int group) {
-    const int model_id = c->group[group].model_id, pages = s->n_pages[group], absorbed = s->absorbed[model_id];
+void hn_state_publish(hn_cache *c, hn_seq *s, int model_id) {
+    const int absorbed = s->absorbed[model_id];
     hn_prefix_node *b = last_full(c, s, model_id);
     const int end = b ? (b->depth + 1) * c->prefix.node_rows : 0;
-    if (!b || absorbed >= end || end - absorbed > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
-    if (hn_node_has_state(c, b, group)) return;
+    int pages = 0;
+    bool shared = false;
+    for (int g = 0; g < c->n_groups; g++) {
+        if (!is_state(c, g, model_id)) continue;
+        pages += s->n_pages[g];
+        shared |= hn_state_shared(c, s, g);
+    }
+    if (!b || absorbed >= end || end - absorbed > HN_MAX_ROWS || pages == 0 || shared) return;
+    if (hn_node_has_state(c, b, model_id)) return;
     hn_saved_release(c, s, model_id, s->saved_since[model_id]); /* of an older one, which is evicted rather than another text's newest */
     if (hn_cache_free_pages(c) < pages) return;
-    hn_state_drop(c, b, group); /* the rest of an evicted one */
-    if (!states_limit(c, group)) return;
-    c->state_pages[group] += pages;
-    for (int i = 0; i < pages; i++) {
-        hn_page_enter(c, s->pages[group][i], b, c->first_slot[group] + i);
+    hn_state_drop(c, b, model_id); /* the rest of an evicted one */
+    if (!states_limit(c, model_id)) return;
+    for (int g = 0; g < c->n_groups; g++) {
+        if (!is_state(c, g, model_id)) continue;
+        c->state_pages[g] += s->n_pages[g];
+        for (int i = 0; i < s->n_pages[g]; i++) hn_page_enter(c, s->pages[g][i], b, c->first_slot[g] + i);
     }
     b->absorbed[model_id] = absorbed;
-    states_thin(c, b, group);
+    states_thin(c, b, model_id);
 }
 
 void hn_saved_update(hn_cache *c, hn_seq *s, int model_id) {

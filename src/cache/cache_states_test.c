@@ -14,15 +14,22 @@
 
 enum { BLOCK = 16, CONTEXT = 320, SEQS = 6, SPARE = 2, FIRST_HOG = 3, TAPS = 4 };
 
+static bool in_parts; /* the state is in two groups of different units, as many pages in all */
+
 static hn_cache *open_states(int kept) {
     hn_cache *c = NULL;
     hunch_error err;
-    hn_cache_group g[3] = {{.name = "attention", .layers = 1, .kv_heads = 1, .head_dim = 64, .type = HN_BF16, .page_rows = BLOCK},
+    hn_cache_group g[4] = {{.name = "attention", .layers = 1, .kv_heads = 1, .head_dim = 64, .type = HN_BF16, .page_rows = BLOCK},
                            {.name = "state", .kind = HN_CACHE_STATE, .layers = 1, .units = 3, .unit_bytes = 4096, .kept = kept},
                            {.name = "inputs", .kind = HN_CACHE_ROWS, .layers = 1, .units = 1, .unit_bytes = 2048, .window = TAPS,
                             .back = HN_MAX_ROWS}};
-    assert_int_equal(hn_cache_open(&c, backend, g, 3, SEQS, CONTEXT, CONTEXT, &err), HUNCH_OK);
-    assert_int_equal(hn_pages_of(c, 1, 1), 3);
+    if (in_parts) {
+        g[1].units = 2;
+        g[3] = g[2];
+        g[2] = (hn_cache_group){.name = "other", .kind = HN_CACHE_STATE, .layers = 2, .units = 2, .unit_bytes = 1000, .kept = kept};
+    }
+    assert_int_equal(hn_cache_open(&c, backend, g, in_parts ? 4 : 3, SEQS, CONTEXT, CONTEXT, &err), HUNCH_OK);
+    assert_int_equal(hn_pages_of(c, 1, 1) + (in_parts ? hn_pages_of(c, 2, 1) : 0), 3);
     return c;
 }
 
@@ -40,6 +47,7 @@ static void read_text(hn_cache *c, int seq, const int32_t *text, int rows) {
         hn_cache_commit(c, seq, 0, NULL, n);
         hn_cache_publish(c, seq, text, valid);
         assert_true(hn_cache_valid(c));
+        if (in_parts) assert_int_equal(hn_cache_states_kept(c, 1), hn_cache_states_kept(c, 2));
     }
 }
 
@@ -167,8 +175,14 @@ static void test_branches(void **state) {
     hn_cache_close(&c);
 }
 
+static int parts_setup(void **state) {
+    in_parts = true;
+    return rows_setup(state);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_held), cmocka_unit_test(test_waiting), cmocka_unit_test(test_own_first),
                                        cmocka_unit_test(test_all_held), cmocka_unit_test(test_branches)};
-    return cmocka_run_group_tests(tests, rows_setup, rows_teardown);
+    const int failed = cmocka_run_group_tests_name("one group", tests, rows_setup, rows_teardown);
+    return failed + cmocka_run_group_tests_name("a state in parts", tests, parts_setup, rows_teardown);
 }

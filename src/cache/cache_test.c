@@ -23,9 +23,9 @@ static hunch_status try_open(hn_cache **c, int page_rows, hn_dtype type, int seq
                              hunch_error *err) {
     const int dim = type == HN_Q8_0 ? SCALED_DIM : DIM;
     const hn_cache_group g[GROUPS] = {
-        {"wide", 2, KV_HEADS, dim, type, page_rows, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-        {"narrow", 1, 1, dim, type, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-        {"draft", 4, KV_HEADS, dim, type, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}};
+        {.name = "wide", .layers = 2, .kv_heads = KV_HEADS, .head_dim = dim, .type = type, .page_rows = page_rows},
+        {.name = "narrow", .layers = 1, .kv_heads = 1, .head_dim = dim, .type = type},
+        {.name = "draft", .layers = 4, .kv_heads = KV_HEADS, .head_dim = dim, .type = type, .model_id = 1}};
     return hn_cache_open(c, backend, g, GROUPS, seqs, rows, pool_rows, err);
 }
 
@@ -135,9 +135,9 @@ static void test_geometry(void **state) {
                  {1, 16, {16, 64, 32}, 8192}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const hn_cache_group g[3] = {
-            {"wide", 2, 2, 32, HN_BF16, cases[i].page_rows, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-            {"narrow", 1, 1, 32, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-            {"draft", cases[i].draft_layers, 2, 32, HN_F16, 0, 3, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}};
+            {.name = "wide", .layers = 2, .kv_heads = 2, .head_dim = 32, .type = HN_BF16, .page_rows = cases[i].page_rows},
+            {.name = "narrow", .layers = 1, .kv_heads = 1, .head_dim = 32, .type = HN_BF16},
+            {.name = "draft", .layers = cases[i].draft_layers, .kv_heads = 2, .head_dim = 32, .type = HN_F16, .model_id = 3}};
         hn_cache *c = NULL;
         hunch_error err;
         assert_int_equal(hn_cache_open(&c, backend, g, 3, 1, ROWS, 0, &err), HUNCH_OK);
@@ -179,8 +179,12 @@ static void test_limits(void **state) {
         int dim;
     } uneven[] = {{HN_Q8_0, 48}, {HN_BF16, 7}}; /* scales need multiples of 32, pairs of 2 */
     for (int i = 0; i < 2; i++) {
-        const hn_cache_group g = {"uneven", 1, 1, uneven[i].dim, uneven[i].type, 16, 0, 0,
-                                  0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0};
+        const hn_cache_group g = {.name = "uneven",
+                                  .layers = 1,
+                                  .kv_heads = 1,
+                                  .head_dim = uneven[i].dim,
+                                  .type = uneven[i].type,
+                                  .page_rows = 16};
         assert_int_equal(hn_cache_open(&c, backend, &g, 1, 1, ROWS, 0, &err), HUNCH_REFUSED);
         assert_non_null(strstr(err.message, hn_dtype_name(uneven[i].type)));
         assert_null(c);
@@ -240,7 +244,12 @@ static int opened_within(rlim_t mib) {
     assert_true(child >= 0);
     if (child == 0) {
         struct rlimit r = {mib << 20, mib << 20};
-        const hn_cache_group g = {"wide", 2, 4, 1024, HN_BF16, 64, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}; /* rows of 32 KiB */
+        const hn_cache_group g = {.name = "wide",
+                                  .layers = 2,
+                                  .kv_heads = 4,
+                                  .head_dim = 1024,
+                                  .type = HN_BF16,
+                                  .page_rows = 64}; /* rows of 32 KiB */
         hn_cache *c = NULL;
         hunch_error err;
         if (setrlimit(RLIMIT_DATA, &r) != 0 || getrlimit(RLIMIT_DATA, &r) != 0 || r.rlim_cur != mib << 20) _exit(255);

@@ -16,8 +16,15 @@ enum { LONG = 3000, PAGE = 32 };
 
 /* A full group and one with a window; pages of 32 rows both. */
 static hn_cache *open_pair(int window, int back, int seqs, int rows, int pool_rows) {
-    const hn_cache_group g[2] = {{"full", 2, 1, 16, HN_BF16, PAGE, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                                 {"window", 2, 1, 16, HN_BF16, 0, 0, window, back, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}};
+    const hn_cache_group g[2] = {
+        {.name = "full", .layers = 2, .kv_heads = 1, .head_dim = 16, .type = HN_BF16, .page_rows = PAGE},
+        {.name = "window",
+         .layers = 2,
+         .kv_heads = 1,
+         .head_dim = 16,
+         .type = HN_BF16,
+         .window = window,
+         .back = back}};
     hn_cache *c = NULL;
     hunch_error err;
     assert_int_equal(hn_cache_open(&c, backend, g, 2, seqs, rows, pool_rows, &err), HUNCH_OK);
@@ -27,7 +34,13 @@ static hn_cache *open_pair(int window, int back, int seqs, int rows, int pool_ro
 
 /* A single group with a window. */
 static hn_cache *open_window(int window, int seqs, int rows, int pool_rows) {
-    const hn_cache_group g = {"window", 2, 1, 16, HN_BF16, PAGE, 0, window, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0};
+    const hn_cache_group g = {.name = "window",
+                              .layers = 2,
+                              .kv_heads = 1,
+                              .head_dim = 16,
+                              .type = HN_BF16,
+                              .page_rows = PAGE,
+                              .window = window};
     hn_cache *c = NULL;
     hunch_error err;
     assert_int_equal(hn_cache_open(&c, backend, &g, 1, seqs, rows, pool_rows, &err), HUNCH_OK);

@@ -48,12 +48,31 @@ HELPER int mark_element(unsigned char *p, size_t size, uint16_t mark, bool write
     return memcmp(p, &mark, bytes) != 0;
 }
 
+/* Writes the numbers of a row that is none of keys, or counts those that differ. */
+HELPER int plain_row(const hn_cache *c, int seq, int group, int layers, int slot, uint32_t mark, bool write) {
+    int wrong = 0, pages;
+    hn_cache_flush((hn_cache *)(uintptr_t)c);
+    const int32_t *table = hn_cache_pages(c, seq, group, &pages);
+    const hn_plain_rows rows = hn_cache_rows(c, group);
+    assert_true(slot / rows.page_rows < pages && table[slot / rows.page_rows] != HN_NO_PAGE);
+    const size_t at = (size_t)table[slot / rows.page_rows] * rows.page_bytes + rows.row_bytes * (size_t)(slot % rows.page_rows);
+    unsigned char *row = (unsigned char *)(uintptr_t)backend->read(backend, (hn_ticket){0}, hn_at(rows.pool, at), rows.row_bytes);
+    for (int l = 0; l < layers; l++) {
+        const hn_plain_units u = hn_cache_units(c, group, l);
+        for (size_t i = 0; i + sizeof(float) <= rows.row_bytes / (size_t)layers; i += sizeof(float))
+            wrong += mark_element(row + u.off + i, sizeof(float),
+                                  (uint16_t)(mark * 2654435761u >> 16 ^ (unsigned)l * 1024 ^ (unsigned)i), write);
+    }
+    return wrong;
+}
+
 /* Writes the row's elements of one group, or counts those that differ. */
 HELPER int group_row(const hn_cache *c, int seq, int group, int layers, int slot, uint32_t mark, bool write) {
     int wrong = 0;
+    if (hn_cache_kind_of(c, group) == HN_CACHE_ROWS) return plain_row(c, seq, group, layers, slot, mark, write);
     for (int l = 0; l < layers; l++) {
         const hn_kv kv = hn_cache_kv(c, group, l);
-        for (int v = 0; v < 2; v++)
+        for (int v = 0; v < (kv.v_in_k ? 1 : 2); v++)
             for (int h = 0; h < kv.kv_heads; h++) {
                 hn_kv_row row;
                 unsigned char *page = row_of(c, seq, group, &kv, v, slot, h, &row);

@@ -15,28 +15,60 @@ typedef struct shape {
 
 /* Model 0: 32 and 64 rows a page; model 1: 128; model 2: 32 and 16. */
 HELPER const shape FULL = {5,
-                           {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                            {"narrow", 2, 1, 8, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                            {"light", 1, 1, 8, HN_F16, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                            {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                            {"heavy", 8, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}},
+                           {{.name = "target", .layers = 4, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .page_rows = B},
+                            {.name = "narrow", .layers = 2, .kv_heads = 1, .head_dim = 8, .type = HN_BF16},
+                            {.name = "light", .layers = 1, .kv_heads = 1, .head_dim = 8, .type = HN_F16, .model_id = 1},
+                            {.name = "even", .layers = 4, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .model_id = 2},
+                            {.name = "heavy", .layers = 8, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .model_id = 2}},
                            {32, 64, 128, 32, 16}};
 /* Windows and full groups, in larger, equal and smaller pages. */
-HELPER const shape MIXED = {6,
-                            {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                             {"target's window", 8, 1, 8, HN_BF16, 0, 0, 70, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                             {"window of a page", 2, 1, 8, HN_BF16, 0, 0, 64, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                             {"drafter's window", 4, 1, 8, HN_BF16, 0, 1, 50, 9, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                             {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                             {"short window", 8, 1, 8, HN_BF16, 0, 2, 2, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}},
-                            {32, 16, 64, 32, 32, 16}};
+HELPER const shape MIXED = {
+    6,
+    {{.name = "target", .layers = 4, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .page_rows = B},
+     {.name = "target's window", .layers = 8, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .window = 70},
+     {.name = "window of a page", .layers = 2, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .window = 64},
+     {.name = "drafter's window",
+      .layers = 4,
+      .kv_heads = 1,
+      .head_dim = 8,
+      .type = HN_BF16,
+      .model_id = 1,
+      .window = 50,
+      .back = 9},
+     {.name = "even", .layers = 4, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .model_id = 2},
+     {.name = "short window", .layers = 8, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .model_id = 2, .window = 2}},
+    {32, 16, 64, 32, 32, 16}};
 /* A target with windows only. */
-HELPER const shape WINDOWS = {4,
-                              {{"target's window", 4, 1, 8, HN_BF16, B, 0, 75, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                               {"shorter", 8, 1, 8, HN_BF16, 0, 0, 17, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                               {"full", 4, 1, 8, HN_BF16, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
-                               {"drafter's window", 1, 1, 8, HN_F16, 0, 2, 40, 5, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}},
-                              {32, 16, 32, 128}};
+HELPER const shape WINDOWS = {
+    4,
+    {{.name = "target's window",
+      .layers = 4,
+      .kv_heads = 1,
+      .head_dim = 8,
+      .type = HN_BF16,
+      .page_rows = B,
+      .window = 75},
+     {.name = "shorter", .layers = 8, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .window = 17},
+     {.name = "full", .layers = 4, .kv_heads = 1, .head_dim = 8, .type = HN_BF16, .model_id = 1},
+     {.name = "drafter's window",
+      .layers = 1,
+      .kv_heads = 1,
+      .head_dim = 8,
+      .type = HN_F16,
+      .model_id = 2,
+      .window = 40,
+      .back = 5}},
+    {32, 16, 32, 128}};
+/* Keys alone, values narrower than keys and inside of them, rows that are no keys: of a window, without a state. */
+HELPER const shape DECLARED = {
+    6,
+    {{.name = "narrow values", .layers = 4, .kv_heads = 1, .head_dim = 8, .v_dim = 4, .type = HN_BF16, .page_rows = B},
+     {.name = "keys alone", .layers = 2, .kv_heads = 1, .head_dim = 8, .v_dim = HN_NO_VALUES, .type = HN_BF16},
+     {.name = "rows", .layers = 2, .kind = HN_CACHE_ROWS, .units = 2, .unit_bytes = 64, .window = 4},
+     {.name = "in keys", .layers = 2, .kv_heads = 1, .head_dim = 8, .v_in_k = 6, .type = HN_F16, .model_id = 1},
+     {.name = "drafter's rows", .layers = 3, .kind = HN_CACHE_ROWS, .units = 6, .unit_bytes = 32, .window = 9, .model_id = 1},
+     {.name = "rows alone", .layers = 1, .kind = HN_CACHE_ROWS, .units = 1, .unit_bytes = 256, .window = 3, .back = 5, .model_id = 2}},
+    {32, 128, 32, 128, 16, 16}};
 static const shape *of = &FULL; /* the caches that are opened */
 
 HELPER hn_cache *open_shared(int seqs, int pool_rows) {

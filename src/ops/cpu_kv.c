@@ -72,7 +72,7 @@ static void store_row(const hn_cpu_backend *o, const hn_rows *rows, const hn_kv 
     unsigned char *page = page_of(kv, pages, hn_host_i32(rows->slot)[i], &row);
     const hn_kv_row k = hn_kv_key_row(kv, h, row), v = hn_kv_value_row(kv, h, row);
     store(o->kernels, kv, page, &k, key, kv->head_dim);
-    if (!kv->v_in_k) store(o->kernels, kv, page, &v, value, kv->v_dim);
+    if (value) store(o->kernels, kv, page, &v, value, kv->v_dim);
 }
 
 /* Items are [kv head][its query heads, then itself if there are keys][row]: neighbouring rows write the same cache lines of K, so
@@ -92,7 +92,7 @@ void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
         } else {
             float *key = hn_host_row(x->k, i) + h * dim;
             rotate(hn_cpu(ex), by, i, key);
-            store_row(hn_cpu(ex), rows, kv, i, h, key, kv->v_in_k ? NULL : hn_host_row(x->v, i) + h * kv->v_dim);
+            store_row(hn_cpu(ex), rows, kv, i, h, key, x->v.cols ? hn_host_row(x->v, i) + h * kv->v_dim : NULL);
         }
     }
     hn_cpu_barrier(ex);
