@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
     if (argc > 2) o.threads = atoi(argv[2]);
     check(hunch_model_open(&m, argv[1], &o, &err), &err);
     hunch_model_get_info(m, &info);
-    const int n_groups = hn_kv_groups(&m->target.arch, HN_BF16, group, NULL);
+    const int n_groups = hn_kv_groups(m->target.run, HN_BF16, group, NULL);
     group[0].page_rows = 64;
     check(hn_cache_open(&cache, m->target.backend, group, n_groups, 1, CONTEXT, 0, &err), &err);
     check(hn_runner_open(&runner, &m->target, cache, 0, CONTEXT, NULL, &err), &err);

@@ -174,7 +174,7 @@ HELPER void bits_pass(bits *b, const bits_way *w) {
 
 HELPER void bits_check_way(bits *b, const hunch_model *m, hn_dtype kv, const bits_way *w) {
     hn_cache_group group[HN_MODEL_GROUPS];
-    const int n_groups = hn_kv_groups(&m->target.arch, kv, group, NULL);
+    const int n_groups = hn_kv_groups(m->target.run, kv, group, NULL);
     group[0].page_rows = 16 << bits_below(b, 3);
     must(hn_cache_open(&b->cache, m->target.backend, group, n_groups, BITS_SEQS, b->context, 0, err));
     must(hn_runner_open(&b->runner, &m->target, b->cache, 0, b->context, NULL, err));

@@ -26,7 +26,7 @@ static rig rig_open(const hn_model *m, hn_dtype type, int page_rows) {
     hn_cache_group group[HN_MODEL_GROUPS];
     hn_row row[HN_MAX_ROWS];
     rig r;
-    const int n = hn_kv_groups(&m->arch, type, group, NULL);
+    const int n = hn_kv_groups(m->run, type, group, NULL);
     for (int g = 0; g < n; g++) group[g].page_rows = page_rows;
     must(hn_cache_open(&r.cache, m->backend, group, n, SEQS, ROWS, 0, err));
     must(hn_runner_open(&r.runner, m, r.cache, 0, ROWS, NULL, err));

@@ -30,7 +30,7 @@ typedef struct rig {
 
 static unsigned all_groups(const hn_arch *a) {
     hn_cache_group group[HN_MODEL_GROUPS];
-    return (1u << hn_kv_groups(a, HN_BF16, group, NULL)) - 1;
+    return (1u << hn_kv_groups(hn_layers_of(a), HN_BF16, group, NULL)) - 1;
 }
 
 static rig rig_open(const char *family, hn_dtype kv, int page_rows, int pool_rows) {
@@ -39,7 +39,7 @@ static rig rig_open(const char *family, hn_dtype kv, int page_rows, int pool_row
     hn_cache_group group[HN_MODEL_GROUPS];
     r.vocab = a->vocab;
     r.place = calloc((size_t)a->layers, sizeof *r.place);
-    const int n = hn_kv_groups(a, kv, group, r.place);
+    const int n = hn_kv_groups(hn_layers_of(a), kv, group, r.place);
     group[0].page_rows = page_rows;
     must(hn_cache_open(&r.cache, r.m->target.backend, group, n, SEQS, ROWS, pool_rows, err));
     must(hn_runner_open(&r.writer, &r.m->target, r.cache, 0, ROWS, NULL, err));

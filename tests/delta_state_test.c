@@ -110,7 +110,7 @@ static void drop_rows(bits *b, hn_cache *c, int seq) {
 /* Passes until the text is read; returns their number; *wrong: rows with wrong bits. */
 static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int most, int *wrong) {
     hn_cache_group group[HN_MODEL_GROUPS];
-    const int n_groups = hn_kv_groups(&m->target.arch, HN_BF16, group, NULL), seq = 0;
+    const int n_groups = hn_kv_groups(m->target.run, HN_BF16, group, NULL), seq = 0;
     int passes = 0;
     rig r = {0};
     group[0].page_rows = 16 << bits_below(b, 3);
@@ -372,7 +372,7 @@ static int rows_again(hunch_model *m, const hunch_request *r, const answer *want
     int once = 0, layers = 0;
     hn_ops table = *m->target.backend->ops;
     hunch_engine *e = open_few_pages(m, NULL, n + 1, 480, states);
-    for (int i = 0; i < m->target.arch.layers; i++) layers += m->target.arch.layer[i].mixer != HN_MIXER_ATTENTION;
+    for (int i = 0; i < m->target.arch.layers; i++) layers += !hn_layer_attends(&m->target.arch.layer[i]);
     honest = m->target.backend->ops;
     table.delta = counting_delta;
     hn_runner_set_ops(e->runner, &table);
@@ -549,7 +549,7 @@ static void test_limit(void **state) {
     assert_int_equal(hunch_engine_states(e), 3);
     int group = 0;
     hn_cache_group groups[HN_MODEL_GROUPS];
-    const int n = hn_kv_groups(&m->target.arch, HN_BF16, groups, NULL);
+    const int n = hn_kv_groups(m->target.run, HN_BF16, groups, NULL);
     while (group < n && groups[group].kind != HN_CACHE_STATE) group++;
     for (int i = 0; i < TEXTS; i++) {
         assert_int_equal(rows_of_text(e, m, i), 0);

@@ -68,7 +68,7 @@ typedef struct rig {
 static rig rig_open(const hn_model *m, int page_rows, hn_dtype type) {
     hn_cache_group group[HN_MODEL_GROUPS];
     rig r;
-    const int n = hn_kv_groups(&m->arch, type, group, NULL);
+    const int n = hn_kv_groups(m->run, type, group, NULL);
     group[0].page_rows = page_rows;
     for (int g = 0; g < n; g++) group[g].tentative = MOST_NODES;
     must(hn_cache_open(&r.cache, m->backend, group, n, SEQS, ROWS, 0, err));
@@ -280,6 +280,7 @@ static size_t bytes_of(const hn_model *like, int heads0, int ffn0, int heads1, i
     layer[1].ffn_width = ffn1;
     m.arch.layers = 2;
     m.arch.layer = layer;
+    m.run = hn_layers_of(&m.arch);
     real_create = m.backend->mem_create;
     rig r = rig_open(&m, 16, HN_BF16); /* what the cache takes is not counted */
     hn_runner_close(&r.runner);

@@ -30,6 +30,7 @@ static hn_model model_of(const hn_model *m, const hn_layer_set *set, hn_layer_de
     own.arch.layer = desc;
     own.arch.layers = n;
     own.layer = layer;
+    own.run = hn_layers_of(&own.arch);
     return own;
 }
 
@@ -40,7 +41,7 @@ typedef struct rig {
 
 static rig rig_open(const hn_model *m) {
     hn_cache_group group[HN_MODEL_GROUPS];
-    const int n = hn_kv_groups(&m->arch, HN_F32, group, NULL);
+    const int n = hn_kv_groups(m->run, HN_F32, group, NULL);
     rig r;
     group[0].page_rows = 16;
     for (int g = 0; g < n; g++) group[g].tentative = ROWS;
@@ -127,7 +128,7 @@ static hn_layer_set random_set(const hn_arch *a) {
     for (;;) {
         hn_layer_set s = {{0}};
         for (int i = 0; i < a->layers; i++) s.bits[i / 64] |= (uint64_t)below(2) << (i % 64);
-        if (hn_layer_set_fits(&s, a) && (s.bits[0] || s.bits[1])) return s;
+        if (hn_layer_set_fits(&s, hn_layers_of(a)) && (s.bits[0] || s.bits[1])) return s;
     }
 }
 
@@ -141,7 +142,7 @@ static void test_sets(void **state) {
         const hn_model *m = &h->target;
         for (int exit = 1; exit < m->arch.layers; exit++) { /* the layers up to one: an early exit */
             const hn_layer_set first = {{(1ull << exit) - 1}};
-            if (hn_layer_set_fits(&first, &m->arch)) check(m, &first, models[i]);
+            if (hn_layer_set_fits(&first, m->run)) check(m, &first, models[i]);
         }
         for (int k = 0; k < 4; k++) {
             const hn_layer_set some = random_set(&m->arch);
@@ -154,12 +155,12 @@ static void test_sets(void **state) {
 /* A layer that reads the keys and values of one before it needs that one. */
 static void test_fits(void **state) {
     (void)state;
-    hn_layer_desc layer[4] = {{0}};
+    hn_layer_desc layer[4] = {{.kv_back = 0}};
     const hn_arch a = {.layers = 4, .layer = layer};
     layer[3].kv_back = 2;
-    assert_true(hn_layer_set_fits(&(hn_layer_set){{0x5}}, &a));
-    assert_true(hn_layer_set_fits(&(hn_layer_set){{0xa}}, &a));
-    assert_false(hn_layer_set_fits(&(hn_layer_set){{0xd}}, &a));
+    assert_true(hn_layer_set_fits(&(hn_layer_set){{0x5}}, hn_layers_of(&a)));
+    assert_true(hn_layer_set_fits(&(hn_layer_set){{0xa}}, hn_layers_of(&a)));
+    assert_false(hn_layer_set_fits(&(hn_layer_set){{0xd}}, hn_layers_of(&a)));
 }
 
 int main(void) {

@@ -85,11 +85,11 @@ static void check_rounds(hunch_model *m, const char *draft, double max_pause, si
         for (int i = 0; i < TALKING; i++) assert_true(hn_session_emitted(s[i]) > tokens[i]);
         first = prefilled(s[TALKING]);
         all = first + prefilled(s[TALKING + 1]);
-        if (read + rows <= LONG + LONG - 40 && !hn_model_is_recurrent(&e->model->target.arch))
+        if (read + rows <= LONG + LONG - 40 && !hn_model_is_recurrent(e->model->target.run))
             assert_int_equal(all - read, rows);
         assert_in_range(all - read, 1, rows);
         assert_true(first == LONG || first > older);
-        if (!hn_model_is_recurrent(&e->model->target.arch)) {
+        if (!hn_model_is_recurrent(e->model->target.run)) {
             assert_true(first == LONG || first - older >= rows / 2);
             assert_true(all - first == LONG - 40 || all - read > first - older ||
                         LONG - older < LONG - 40 - (read - older));

@@ -47,7 +47,7 @@ static void check_best_list(const hn_runner *r, int row, int n) {
 static void run_pass(const hn_model *m, const hn_row *row, int32_t (*best)[BEST], float *logits) {
     static const hn_pass_sizes most = {HN_MAX_ROWS, HN_MAX_ROWS, HN_MAX_ROWS, BEST};
     hn_cache_group g[HN_MODEL_GROUPS];
-    const int groups = hn_kv_groups(&m->arch, HN_F32, g, NULL), seq = 0;
+    const int groups = hn_kv_groups(m->run, HN_F32, g, NULL), seq = 0;
     hn_cache *cache = NULL;
     hn_runner *r = NULL;
     g[0].page_rows = 16;

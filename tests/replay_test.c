@@ -184,7 +184,7 @@ static void check_model(const char *path) {
     hunch_model *m = open_model(data_path(path), "best", 2, HUNCH_PRECISION_NATIVE);
     hn_model *t = &m->target;
     hn_cache_group group[HN_MODEL_GROUPS];
-    const int groups = hn_kv_groups(&t->arch, HN_BF16, group, NULL);
+    const int groups = hn_kv_groups(t->run, HN_BF16, group, NULL);
     group[0].page_rows = 16;
     rig plain = rig_open(t, group, groups), again = rig_open(t, group, groups);
     uint64_t seed = 7;

@@ -38,7 +38,7 @@ typedef struct rig {
 
 static rig rig_open(const hunch_model *m, int page_rows, bool keep_all) {
     rig r = {0};
-    r.n_groups = hn_kv_groups(&m->target.arch, HN_BF16, r.group, NULL);
+    r.n_groups = hn_kv_groups(m->target.run, HN_BF16, r.group, NULL);
     r.group[0].page_rows = page_rows;
     for (int g = 0; g < r.n_groups && keep_all; g++) r.group[g].window = 0;
     must(hn_cache_open(&r.cache, m->target.backend, r.group, r.n_groups, SEQS, ROWS, 0, err));

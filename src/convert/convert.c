@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "convert/convert_tokenizer.h"
+#include "model/mixers.h"
 
 /* ---- what a GGUF has no place for ---- */
 
@@ -55,13 +56,16 @@ static hunch_status leftovers_check(const hn_conversion *c) {
     return HUNCH_OK;
 }
 
-/* Experts and gated delta nets are written as they are stored. */
+/* Experts and weights of some mixers are written as they are stored. */
 static hunch_status type_check(const hn_conversion *c) {
     for (int i = 0; c->convert && i < c->arch.layers; i++) {
         const hn_layer_desc *l = &c->arch.layer[i];
-        if (hn_layer_has_experts(l) || l->mixer == HN_MIXER_DELTA)
+        const char *what = hn_layer_has_experts(l) ? "experts" : NULL;
+        for (int k = 0; k < hn_layer_mixers(l); k++)
+            if (l->mixer[k].kind->as_stored) what = l->mixer[k].kind->as_stored;
+        if (what)
             return hn_fail(c->err, HUNCH_REFUSED, "%s: layer %d has %s, which are converted as stored alone: expected no type",
-                           hn_source_path(c->src), i, l->mixer == HN_MIXER_DELTA ? "a gated delta net's weights" : "experts");
+                           hn_source_path(c->src), i, what);
     }
     return HUNCH_OK;
 }

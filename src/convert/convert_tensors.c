@@ -8,18 +8,13 @@
 
 #include "base/mem.h"
 #include "format/quantised.h"
+#include "model/mixers.h"
 
 /* ---- changes on the way --------------------------------------------------------------------------------------------------- */
 
-/* Items are a matrix's rows, a vector's values. PAIRED: those of heads, rotated in halves in a folder, in neighbouring pairs in the
- * family's GGUF. TILED: those of a gated delta net's value heads, in a folder by key heads (head k * each + r), in a GGUF r * key_heads + k
- * (in Qwen3-Next by key heads too). EXCHANGED: rows and columns of a matrix. */
-typedef enum way { AS_STORED, PAIRED, TILED, TILED_COLUMNS, EXCHANGED } way;
+/* The change of items (tensor_rows.h), and of values. */
 typedef struct change {
-    way way;
-    int size;        /* items of a head */
-    int first, dims; /* PAIRED: those of a head that are rotated; TILED: items before the first head */
-    const hn_delta_desc *delta;
+    hn_tensor_change of;
     bool floats; /* written as F32: value + more, or -e^value */
     bool decay;
     float more;
@@ -42,62 +37,44 @@ typedef struct piece {
 } piece;
 
 /* Where an item of the folder is in the GGUF. */
-static size_t place_of(const change *c, size_t i) {
+static size_t place_of(const hn_tensor_change *c, size_t i) {
     const size_t size = (size_t)c->size, first = (size_t)c->first;
-    if (c->way == PAIRED) {
+    if (c->way == HN_PAIRED) {
         const size_t r = i % size;
         return r < first ? i : i - r + first + (size_t)hn_paired_row((int)(r - first), c->dims);
     }
-    if (i < first || c->delta->fused_gates) return i;
-    const size_t keys = (size_t)c->delta->key_heads, each = (size_t)c->delta->value_heads / keys, head = (i - first) / size;
+    if (i < first) return i;
+    const size_t keys = (size_t)c->keys, each = (size_t)c->each, head = (i - first) / size;
     return first + (head % each * keys + head / each) * size + (i - first) % size;
 }
 
 /* items of `bytes` each, of `columns` numbers. */
-static void move_items(const change *c, size_t items, size_t bytes, size_t columns, const char *from, char *to) {
+static void move_items(const hn_tensor_change *c, size_t items, size_t bytes, size_t columns, const char *from, char *to) {
     const size_t one = bytes / columns;
     for (size_t i = 0; i < items; i++) {
-        if (c->way == PAIRED || c->way == TILED) memcpy(to + place_of(c, i) * bytes, from + i * bytes, bytes);
-        for (size_t k = 0; c->way == TILED_COLUMNS && k < columns; k++)
+        if (c->way == HN_PAIRED || c->way == HN_TILED) memcpy(to + place_of(c, i) * bytes, from + i * bytes, bytes);
+        for (size_t k = 0; c->way == HN_TILED_COLUMNS && k < columns; k++)
             memcpy(to + i * bytes + place_of(c, k) * one, from + i * bytes + k * one, one);
-        for (size_t k = 0; c->way == EXCHANGED && k < columns; k++)
+        for (size_t k = 0; c->way == HN_EXCHANGED && k < columns; k++)
             memcpy(to + (k * items + i) * one, from + i * bytes + k * one, one);
     }
 }
 
 /* ---- which one a role has -------------------------------------------------------------------------------------------------- */
 
-/* Latent attention, whose folders have pairs too, unless they say otherwise. */
-static change latent_change(const hn_arch *a, hn_role role, const hn_latent_desc *d) {
-    if (role == HN_ROLE_K_B) return (change){.way = EXCHANGED};
-    if (a->rope_interleaved) return (change){0};
-    if (role == HN_ROLE_KV_A || role == HN_ROLE_KV_A_BIAS) return (change){PAIRED, d->rank + d->rope, d->rank, d->rope, NULL, 0, 0, 0};
-    if (role == HN_ROLE_Q_B || role == HN_ROLE_Q) return (change){PAIRED, d->nope + d->rope, d->nope, d->rope, NULL, 0, 0, 0};
-    return (change){0};
-}
-
-static change delta_change(hn_role role, const hn_delta_desc *d) {
-    const int keys = 2 * d->key_heads * d->key_dim;
-    switch (role) {
-    case HN_ROLE_DELTA_QKV:
-    case HN_ROLE_DELTA_CONV: return (change){TILED, d->value_dim, keys, 0, d, 0, 0, 0};
-    case HN_ROLE_DELTA_Z: return (change){TILED, d->value_dim, 0, 0, d, 0, 0, 0};
-    case HN_ROLE_DELTA_OUT: return (change){TILED_COLUMNS, d->value_dim, 0, 0, d, 0, 0, 0};
-    case HN_ROLE_DELTA_B:
-    case HN_ROLE_DELTA_A:
-    case HN_ROLE_DELTA_DECAY:
-    case HN_ROLE_DELTA_DT: return (change){TILED, 1, 0, 0, d, 0, 0, 0};
-    default: return (change){0};
-    }
-}
-
 static change change_of(const hn_conversion *c, hn_role role, int layer) {
     const hn_arch *a = &c->arch;
     const hn_layer_desc *l = &a->layer[layer];
     change by = {0};
-    if (hn_role_of_layer(role) && l->mixer == HN_MIXER_LATENT) by = latent_change(a, role, &l->latent);
-    else if (hn_role_of_layer(role) && l->mixer == HN_MIXER_DELTA) by = delta_change(role, &l->delta);
-    else if (a->family->pairs && hn_role_is_rotated(role)) by = (change){PAIRED, l->head_dim, 0, a->rotation[0].dims, NULL, 0, 0, 0};
+    bool asked = false;
+    for (int k = 0; k < hn_layer_mixers(l) && hn_role_of_layer(role) && by.of.way == HN_AS_STORED; k++) {
+        const hn_mixer_desc *mixer = &l->mixer[k];
+        if (!mixer->kind->change) continue;
+        by.of = mixer->kind->change(a, l, mixer, role);
+        asked = true;
+    }
+    if (!asked && a->family->pairs && hn_role_is_rotated(role))
+        by.of = (hn_tensor_change){.way = HN_PAIRED, .size = l->head_dim, .dims = a->rotation[0].dims};
     by.floats = hn_role_is_vector(role);
     by.decay = hn_role_change(role) == HN_CHANGE_DECAY;
     by.more = hn_arch_vector_more(a, role);
@@ -108,11 +85,9 @@ static change change_of(const hn_conversion *c, hn_role role, int layer) {
 
 /* The folder's role that has the rows of a GGUF's, and the first of its rows: one of experts may have those of two. */
 static hn_role source_of(const hn_arch *a, hn_role role, int layer, size_t *first) {
-    *first = 0;
-    if (role == HN_ROLE_K_B || role == HN_ROLE_V_B) {
-        if (role == HN_ROLE_V_B) *first = (size_t)a->layer[layer].latent.nope;
-        return HN_ROLE_KV_B;
-    }
+    const hn_tensor_row *r = hn_tensor_row_of(role);
+    *first = r->from_row ? (size_t)r->from_row(a, &a->layer[layer], (hn_tensor_id){role, layer, 0}) : 0;
+    if (r->from) return r->from;
     for (int joint = 0; joint < HN_ROLES_OF_MODELS && !hn_arch_has(a, role, layer); joint++) {
         const hn_role *parts = hn_role_parts((hn_role)joint);
         for (int k = 0; parts && hn_arch_has(a, (hn_role)joint, layer) && k < 3 && parts[k]; k++) {
@@ -148,7 +123,7 @@ static hunch_status piece_find(hn_conversion *c, hn_role role, int layer, int e,
     const size_t each = value ? (size_t)dims[0] : kind == HN_IS_OF_HEADS ? (size_t)dims[1] / (size_t)a->layer[layer].heads
                       : kind == HN_IS_CONVOLUTION ? (size_t)dims[2] : (size_t)dims[1];
     const bool one_of_many = matrices > 1 || vectors || kind == HN_IS_OF_HEADS;
-    p->items = kind == HN_IS_OF_HEADS && role == HN_ROLE_K_B ? (size_t)part[0] : value ? (size_t)part[0] : (size_t)part[1];
+    p->items = change_of(c, role, layer).of.way == HN_EXCHANGED ? (size_t)part[0] : value ? (size_t)part[0] : (size_t)part[1];
     p->first = (one_of_many ? (size_t)e * each : 0) + first;
     p->bytes = p->tensor->bytes / (each * (size_t)(matrices > 1 ? matrices : vectors ? (int)dims[1]
                                                    : kind == HN_IS_OF_HEADS ? a->layer[layer].heads : 1));
@@ -172,11 +147,11 @@ static hunch_status check_piece(hn_conversion *c, const written *w, const piece 
     const hn_tensor *t = p->tensor;
     const char *path = hn_source_path(c->src);
     if (w->by.floats) return HUNCH_OK;
-    if (w->by.way == EXCHANGED && t->dtype > HN_BF16)
+    if (w->by.of.way == HN_EXCHANGED && t->dtype > HN_BF16)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s has type %s: its rows are exchanged with its columns, expected floats", path,
                        t->name, t->type_name);
     if (t->dtype == HN_F8_E4M3) return refuse_fp8(c, t);
-    if (w->by.way == TILED_COLUMNS && t->dtype > HN_BF16)
+    if (w->by.of.way == HN_TILED_COLUMNS && t->dtype > HN_BF16)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s: columns of %s are not moved, expected floats", path, t->name,
                        hn_dtype_name(t->dtype));
     if (t->dtype == first->dtype) return HUNCH_OK;
@@ -269,12 +244,12 @@ static hunch_status piece_read(hn_conversion *c, const written *w, const piece *
 static hunch_status piece_write(hn_conversion *c, const written *w, const piece *p) {
     char *read = NULL, *moved = NULL;
     size_t bytes = 0;
-    if (w->by.way == AS_STORED && !w->by.floats && w->type == p->tensor->dtype) return piece_copy(c, p);
+    if (w->by.of.way == HN_AS_STORED && !w->by.floats && w->type == p->tensor->dtype) return piece_copy(c, p);
     hunch_status st = piece_read(c, w, p, &read, &bytes);
-    if (!st && w->by.way != AS_STORED) {
+    if (!st && w->by.of.way != HN_AS_STORED) {
         moved = hn_alloc(p->items * bytes);
         if (moved)
-            move_items(&w->by, p->items, bytes, w->by.floats ? 1 : (size_t)p->tensor->dims[0], read, moved);
+            move_items(&w->by.of, p->items, bytes, w->by.floats ? 1 : (size_t)p->tensor->dims[0], read, moved);
         else
             st = hn_fail_memory(c->err, p->tensor->name, p->items * bytes);
     }
@@ -331,7 +306,9 @@ static bool role_written(const hn_conversion *c, hn_role role, int layer) {
     const hn_layer_desc *l = &c->arch.layer[layer];
     const hn_role_kind kind = hn_role_kind_of(role);
     const bool one = l->ffn == HN_FFN_BESIDE;
-    if (kind == HN_IS_OF_HEADS || role == HN_ROLE_KV_B) return l->mixer == HN_MIXER_LATENT && role != HN_ROLE_KV_B;
+    const hn_tensor_row *r = hn_tensor_row_of(role);
+    if (r->folder) return false;
+    if (r->from) return hn_arch_has(&c->arch, role, layer) || hn_arch_has(&c->arch, r->from, layer);
     if (kind != HN_IS_OF_EXPERTS && kind != HN_IS_EXPERT_VECTORS) return hn_arch_has(&c->arch, role, layer);
     if (!hn_layer_has_experts(l) || (kind == HN_IS_EXPERT_VECTORS && !l->experts.biases)) return false;
     if (role == HN_ROLE_EXPERT_GATE_UP_BIAS) return false;

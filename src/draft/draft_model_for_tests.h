@@ -48,7 +48,7 @@ HELPER void reference_open(const char *path) {
     ok(hn_model_open(&reference, src, &load, &err), &err);
     hn_source_close(&src);
     hn_cache_group g[HN_MODEL_GROUPS];
-    const int n = hn_kv_groups(&reference.arch, HN_BF16, g, NULL);
+    const int n = hn_kv_groups(reference.run, HN_BF16, g, NULL);
     g[0].page_rows = 64;
     ok(hn_cache_open(&reference_cache, backend, g, n, 1, CONTEXT + 64, 0, &err), &err);
     ok(hn_runner_open(&reference_runner, &reference, reference_cache, 0, CONTEXT + 64, NULL, &err), &err);

@@ -145,7 +145,7 @@ typedef enum hn_draft_cost {
  * because of their token, that would distort the distribution, so then none is drawn. */
 bool hn_propose_has_room(const hn_propose *p, int row);
 
-enum { HN_MAX_DRAFT_GROUPS = 4 };
+enum { HN_MAX_DRAFT_GROUPS = 8 };
 typedef struct hn_needs {      /* what open requests from the engine */
     bool oracle;               /* the plain continuation (engine/oracle.c), generated untimed before the session's first round */
     bool has_logits;           /* candidates that were not drawn are added with softmax(its logits) at temperature 1 */

@@ -144,7 +144,7 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
     }
     if (s) return s;
     st->context = st->model.arch.context < target->context ? st->model.arch.context : target->context;
-    st->recurrent = hn_model_is_recurrent(&st->model.arch);
+    st->recurrent = hn_model_is_recurrent(st->model.run);
     st->vocab = target->vocab;
     st->depth = (int)o->depth;
     st->workers = hn_pool_threads(st->model.pool);
@@ -153,7 +153,7 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
 
 /* The cache groups; a round that is started again rewinds the newest token's row. */
 static hunch_status groups_wanted(const model_state *st, hn_dtype kv, hn_needs *needs, hunch_error *err) {
-    needs->n_groups = hn_kv_groups(&st->model.arch, kv, needs->group, NULL);
+    needs->n_groups = hn_kv_groups(st->model.run, kv, needs->group, NULL);
     if (needs->n_groups == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft model";

@@ -62,7 +62,7 @@ static void name_curves(hunch_engine *e) {
 
 double hn_reads(const hunch_engine *e, int committed) {
     const hn_model *m = &e->model->target;
-    return hn_model_kv_work(&m->arch, e->kv, committed, 1).bytes / (double)m->weight_bytes;
+    return hn_model_kv_work(m->run, e->kv, committed, 1).bytes / (double)m->weight_bytes;
 }
 
 static double output_part(const hn_model *m) {

@@ -101,12 +101,12 @@ static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, s
 /* Rows of a prompt: with experts so many that on average ROWS_OF_EXPERT of them use one: reading its weights then takes a small part of
  * the time of its products. The usual number is as fast as more in a dense model; in a recurrent one a pass leaves
  * one state for the index, so with longer passes a text that begins like another one finds fewer of them. */
-static int rows_of_prompt(const hn_arch *a, int usual) {
+static int rows_of_prompt(hn_layers of, int usual) {
     enum { ROWS_OF_EXPERT = 16 };
-    int rows = hn_model_is_recurrent(a) ? HN_MAX_ROWS : usual;
-    for (int i = 0; i < a->layers; i++) {
-        const hn_expert_desc *d = &a->layer[i].experts;
-        while (hn_layer_has_experts(&a->layer[i]) && rows < HN_PASS_ROWS && rows * d->used < ROWS_OF_EXPERT * d->count) rows *= 2;
+    int rows = hn_model_is_recurrent(of) ? HN_MAX_ROWS : usual;
+    for (int i = 0; i < of.n; i++) {
+        const hn_expert_desc *d = &of.at[i].experts;
+        while (hn_layer_has_experts(&of.at[i]) && rows < HN_PASS_ROWS && rows * d->used < ROWS_OF_EXPERT * d->count) rows *= 2;
     }
     return rows;
 }
@@ -115,7 +115,7 @@ static int rows_of_prompt(const hn_arch *a, int usual) {
  * layers that rows leave in the cache. */
 static size_t bytes_of_rows(const hunch_engine *e, int rows) {
     const hn_arch *a = &e->model->target.arch;
-    const size_t inputs = (size_t)hn_model_group_bytes(a, HN_CACHE_ROWS) * (size_t)(e->parallel + 1);
+    const size_t inputs = (size_t)hn_model_group_bytes(e->model->target.run, HN_CACHE_ROWS) * (size_t)(e->parallel + 1);
     size_t most = 0;
     for (int i = 0; i < a->layers; i++) {
         const hn_expert_desc *d = &a->layer[i].experts;
@@ -127,11 +127,11 @@ static size_t bytes_of_rows(const hunch_engine *e, int rows) {
 
 /* As many as that, or half as many of recurrent layers, if context and memory allow. */
 static void choose_chunk(hunch_engine *e, int asked) {
-    const hn_arch *a = &e->model->target.arch;
-    const int usual = hn_model_is_recurrent(a) ? HN_PASS_ROWS / 2 : HN_PASS_ROWS;
+    const hn_layers of = e->model->target.run;
+    const int usual = hn_model_is_recurrent(of) ? HN_PASS_ROWS / 2 : HN_PASS_ROWS;
     hn_backend_limits limits;
     e->model->target.backend->limits(e->model->target.backend, &limits);
-    int rows = asked ? asked : rows_of_prompt(a, limits.prompt_rows);
+    int rows = asked ? asked : rows_of_prompt(of, limits.prompt_rows);
     while (!asked && rows > HN_MAX_ROWS &&
            (rows > usual || rows > e->context || bytes_of_rows(e, rows) > limits.memory_left / 8))
         rows /= 2;
@@ -181,7 +181,7 @@ static void promise_end(hunch_engine *e) {
 /* One pool for the target and for every drafter with rows of its own (contract C7). */
 static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
     hn_cache_group group[HN_MAX_GROUPS];
-    const int of_target = hn_kv_groups(&e->model->target.arch, e->kv, group, NULL);
+    const int of_target = hn_kv_groups(e->model->target.run, e->kv, group, NULL);
     int n = of_target;
     if (n == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
     group[0].page_rows = o->page_rows;

@@ -66,7 +66,8 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
                               "mapped_bytes", (json_int_t)bytes->stored);
     if (json_object_set_new(model, "text_bytes", json_integer((json_int_t)hn_sampler_most_bytes(a->vocab))) != 0) ok = false;
     uint64_t window;
-    const uint64_t row = hn_model_row_bytes(a, HN_BF16, &window), state = hn_model_group_bytes(a, HN_CACHE_STATE);
+    const uint64_t row = hn_model_row_bytes(hn_layers_of(a), HN_BF16, &window),
+                   state = hn_model_group_bytes(hn_layers_of(a), HN_CACHE_STATE);
     ok = ok && json_object_set_new(model, "cache_row_bytes", json_integer((json_int_t)row)) == 0;
     if (window > 0) ok = ok && json_object_set_new(model, "cache_window_row_bytes", json_integer((json_int_t)window)) == 0;
     if (state > 0) ok = ok && json_object_set_new(model, "state_bytes", json_integer((json_int_t)state)) == 0;

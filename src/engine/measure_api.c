@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
-#include "model/kv_groups.h"
+#include "model/mixers.h"
 #include "ops/machine.h"
 #include "ops/pack.h"
 #include "ops/profile.h"
@@ -199,12 +199,10 @@ static void add_matrix(const hn_backend *o, const hn_weight *w, double rows, hun
     *to += rows * w->out * w->in;
 }
 
-/* Latent attention: the products around those that all kinds have, and each head's. */
-static void add_latent(const hn_backend *o, const hn_layer *l, double rows, hunch_work *work) {
-    add_matrix(o, &l->q_a, rows, work);
-    add_matrix(o, &l->kv_a, rows, work);
-    add_matrix(o, &l->k_b, rows * l->k_b.experts, work);
-    add_matrix(o, &l->v_b, rows * l->v_b.experts, work);
+static void add_mixer(const hn_backend *o, const hn_mixer_kind *kind, const hn_layer *l, const void *own, double rows, hunch_work *work) {
+    const hn_weight *w[HN_MIXER_MATRICES];
+    const int n = kind->matrices ? kind->matrices(l, own, w) : 0;
+    for (int i = 0; i < n; i++) add_matrix(o, w[i], rows * (w[i]->of_heads ? w[i]->experts : 1), work);
 }
 
 static void add_experts(const hn_backend *o, const hn_layer_experts *e, double rows, hunch_work *work) {
@@ -220,18 +218,18 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
     if (!e) return;
     const hn_model *m = &e->model->target;
     const double output_bytes = (double)hn_packed_bytes(m, &m->output);
-    const hn_kv_work kv = hn_model_kv_work(&m->arch, e->kv, context, rows);
+    const hn_kv_work kv = hn_model_kv_work(m->run, e->kv, context, rows);
     *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes), .kv_bytes = kv.bytes};
     *(m->backend->attention_in_bf16(m->backend, e->kv) ? &out->macs_bf16 : &out->macs_f32) += kv.macs;
     add_matrix(m->backend, &m->output, logits, out);
     add_matrix(m->backend, &m->token_product, rows, out);
-    for (int i = 0; i < m->arch.layers; i++) {
+    for (int i = 0; i < m->run.n; i++) {
         const hn_layer *l = &m->layer[i];
-        const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down,
-                                        &l->input_gate, &l->input_product};
+        const hn_layer_desc *d = &m->run.at[i];
+        const hn_weight *const all[] = {&l->gate, &l->up, &l->down, &l->input_gate, &l->input_product};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(m->backend, all[k], rows, out);
-        if (m->arch.layer[i].mixer == HN_MIXER_LATENT) add_latent(m->backend, l, rows, out);
-        if (hn_layer_has_experts(&m->arch.layer[i])) add_experts(m->backend, &l->experts, rows, out);
+        for (int k = 0; k < hn_layer_mixers(d); k++) add_mixer(m->backend, d->mixer[k].kind, l, l->own[k], rows, out);
+        if (hn_layer_has_experts(d)) add_experts(m->backend, &l->experts, rows, out);
     }
 }
 

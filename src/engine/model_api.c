@@ -192,13 +192,13 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .has_chat_template = m->chat || m->chat_refused,
                                .load_seconds = m->load_seconds,
                                .n_unused = m->n_unused,
-                               .state_bytes = hn_model_group_bytes(a, HN_CACHE_STATE),
-                               .input_bytes = hn_model_group_bytes(a, HN_CACHE_ROWS),
+                               .state_bytes = hn_model_group_bytes(m->target.run, HN_CACHE_STATE),
+                               .input_bytes = hn_model_group_bytes(m->target.run, HN_CACHE_ROWS),
                                .unused = m->unused};
 }
 
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows) {
-    return m && rows > 0 ? hn_model_kv_work(&m->target.arch, HN_BF16, rows - 1, 1).elements : 0;
+    return m && rows > 0 ? hn_model_kv_work(m->target.run, HN_BF16, rows - 1, 1).elements : 0;
 }
 
 hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv) {
@@ -208,7 +208,7 @@ hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv) {
 
 uint64_t hunch_model_row_bytes(const hunch_model *m, hunch_kv kv, uint64_t *window) {
     uint64_t of_window = 0;
-    const uint64_t all = !m ? 0 : hn_model_row_bytes(&m->target.arch, hn_kv_type(m, kv), &of_window);
+    const uint64_t all = !m ? 0 : hn_model_row_bytes(m->target.run, hn_kv_type(m, kv), &of_window);
     if (window) *window = of_window;
     return all;
 }

@@ -83,7 +83,7 @@ static void curve_of(hn_forecast *f, const hn_arch *a, const matrices *m, const 
     c->n = HN_FORECAST_WIDTHS;
     for (int i = 0; i < c->n; i++) {
         const int rows = c->rows[i] = HN_FORECAST_WIDTH[i];
-        const hn_kv_work kv = a ? hn_model_kv_work(a, HN_BF16, c->context, rows) : (hn_kv_work){0};
+        const hn_kv_work kv = a ? hn_model_kv_work(hn_layers_of(a), HN_BF16, c->context, rows) : (hn_kv_work){0};
         double bytes = f->bytes;
         for (int l = 0; a && l < a->layers; l++) { /* every row chooses its experts by itself */
             const hn_expert_desc *e = &a->layer[l].experts;

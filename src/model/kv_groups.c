@@ -1,109 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_groups.c - layers with the same window and shape of rows form a group; the amount of data that attention reads. */
+/* kv_groups.c - what mixers keep of a text with the same shape is a group; the amount of data that they read. */
 #include "model/kv_groups.h"
 
+#include <string.h>
+
+#include "model/mixers.h"
 #include "ops/kv.h"
 
-/* Whether a layer has rows of its own in the cache. */
-static bool stores(const hn_layer_desc *d) {
-    return hn_layer_attends(d) && d->kv_back == 0;
-}
-
-static bool keeps_the_same(const hn_cache_group *g, const hn_layer_desc *d) {
-    return g->kind == HN_CACHE_KV && g->window == d->window && g->kv_heads == d->kv_heads && g->head_dim == d->head_dim &&
-           g->v_in_k == hn_layer_value_in_key(d);
-}
-
-/* Adds the groups of full layers, or those of layers with a window. False: there are too many. */
-static bool collect(const hn_arch *a, bool windows, hn_dtype type, hn_cache_group *group, int *n) {
-    for (int i = 0; i < a->layers; i++) {
-        const hn_layer_desc *d = &a->layer[i];
-        int g = 0;
-        if (!stores(d) || (d->window > 0) != windows) continue;
-        while (g < *n && !keeps_the_same(&group[g], d)) g++;
-        if (g == HN_MODEL_GROUPS) return false;
-        if (g == *n)
-            group[(*n)++] = (hn_cache_group){.name = windows ? "window" : "attention",
-                                             .type = type,
-                                             .kv_heads = d->kv_heads,
-                                             .head_dim = d->head_dim,
-                                             .v_in_k = hn_layer_value_in_key(d),
-                                             .window = d->window};
-        group[g].layers++;
+/* What a layer keeps, in the order of its mixers; n: of each mixer. Nothing if its keys and values are those of an earlier layer. */
+static int kept_by(const hn_layer_desc *d, hn_cache_group keep[HN_MOST_KEPT], int8_t n[HN_LAYER_MIXERS]) {
+    int all = 0;
+    for (int k = 0; k < hn_layer_mixers(d); k++) {
+        const hn_mixer_kind *kind = d->mixer[k].kind;
+        n[k] = (int8_t)(kind->keeps ? kind->keeps(d, &d->mixer[k], keep + all) : 0);
+        all += n[k];
     }
-    return true;
+    return all;
 }
 
-hn_delta hn_layer_delta_sizes(const hn_layer_desc *d) {
-    const hn_delta_desc *n = &d->delta;
-    return (hn_delta){.key_heads = n->key_heads, .value_heads = n->value_heads, .key_dim = n->key_dim, .value_dim = n->value_dim,
-                      .taps = n->taps, .tiled = n->tiled};
+/* The order of groups: rows that are all kept, states, keys and values of windows, other rows; a state is never the first, since a page of
+ * the first is a node of the index of texts. */
+static int turn_of(const hn_cache_group *g) {
+    return g->kind == HN_CACHE_STATE ? 1 : g->kind == HN_CACHE_ROWS ? 3 : g->window > 0 ? 2 : 0;
 }
 
-size_t hn_layer_delta_bytes(const hn_delta *d) {
-    return sizeof(float) * (size_t)((hn_delta_inputs(d) + 15) & ~15);
+static bool keeps_the_same(const hn_cache_group *g, const hn_cache_group *keep) {
+    if (g->kind != keep->kind || g->window != keep->window) return false;
+    if (g->kind == HN_CACHE_KV)
+        return g->kv_heads == keep->kv_heads && g->head_dim == keep->head_dim && g->v_dim == keep->v_dim && g->v_in_k == keep->v_in_k;
+    return g->unit_bytes == keep->unit_bytes && g->units == keep->units * g->layers;
 }
 
-/* The group of the states of all gated delta nets, or of the rows' inputs until they are absorbed into it. These layers have one shape. */
-static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *group, int *n) {
-    int first = 0, layers = 0;
-    for (int i = 0; i < a->layers; i++)
-        if (!hn_layer_attends(&a->layer[i]) && !layers++) first = i;
-    if (layers == 0) return true;
-    if (*n == HN_MODEL_GROUPS) return false;
-    const hn_delta d = hn_layer_delta_sizes(&a->layer[first]);
-    hn_cache_group *g = &group[(*n)++];
-    *g = (hn_cache_group){.name = kind == HN_CACHE_STATE ? "state" : "inputs", .layers = layers, .kind = kind};
-    if (kind == HN_CACHE_STATE) {
-        g->units = layers * d.value_heads;
-        g->unit_bytes = sizeof(float) * (size_t)hn_delta_state(&d);
-        return true;
-    }
-    g->units = layers;
-    g->unit_bytes = hn_layer_delta_bytes(&d);
-    g->window = d.taps;
-    g->back = HN_MAX_ROWS; /* rows that are committed and will be absorbed by the next pass */
-    return true;
-}
-
-int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_GROUPS], hn_layer_place *place) {
-    int n = 0, next[HN_MODEL_GROUPS] = {0};
-    if (!collect(a, false, type, group, &n) || !collect_delta(a, HN_CACHE_STATE, group, &n) ||
-        !collect(a, true, type, group, &n) || !collect_delta(a, HN_CACHE_ROWS, group, &n))
-        return 0;
-    for (int i = 0; place && i < a->layers; i++) {
-        int g = 0;
-        if (a->layer[i].kv_back > 0) {
-            place[i] = place[i - a->layer[i].kv_back];
-            continue;
+/* Adds the groups of one turn. False: there are too many. */
+static bool collect(hn_layers of, int turn, hn_dtype type, hn_cache_group *group, int *n) {
+    for (int i = 0; i < of.n; i++) {
+        hn_cache_group keep[HN_MOST_KEPT];
+        int8_t each[HN_LAYER_MIXERS];
+        const int all = of.at[i].kv_back > 0 ? 0 : kept_by(&of.at[i], keep, each);
+        for (int k = 0, g; k < all; k++) {
+            if (turn_of(&keep[k]) != turn) continue;
+            for (g = 0; g < *n && !keeps_the_same(&group[g], &keep[k]);) g++;
+            if (g == HN_MODEL_GROUPS) return false;
+            if (g == *n) {
+                group[(*n)++] = keep[k];
+                group[g].units = 0;
+                if (group[g].kind == HN_CACHE_KV) group[g].type = type;
+            }
+            group[g].layers++;
+            group[g].units += keep[k].units;
         }
-        while (hn_layer_attends(&a->layer[i]) ? !keeps_the_same(&group[g], &a->layer[i]) : group[g].kind != HN_CACHE_ROWS) g++;
-        place[i] = (hn_layer_place){(int16_t)g, (int16_t)next[g]++};
     }
+    return true;
+}
+
+/* A state is not the first, and rows of a model with one are kept until the pass after that which commits them has absorbed them. */
+static void finish(hn_cache_group *group, int n) {
+    bool states = false;
+    for (int g = 0; g < n; g++) states |= group[g].kind == HN_CACHE_STATE;
+    for (int g = 0; g < n; g++)
+        if (states && group[g].kind == HN_CACHE_ROWS) group[g].back = HN_MAX_ROWS;
+    for (int k = 0; k < n && group[0].kind == HN_CACHE_STATE; k++) { /* to the end */
+        const hn_cache_group state = group[0];
+        memmove(group, group + 1, (size_t)(n - 1) * sizeof *group);
+        group[n - 1] = state;
+    }
+}
+
+static void find_places(hn_layers of, const hn_cache_group *group, hn_layer_place *place) {
+    int next[HN_MODEL_GROUPS] = {0};
+    for (int i = 0; i < of.n; i++) {
+        hn_cache_group keep[HN_MOST_KEPT];
+        place[i] = (hn_layer_place){0};
+        const int all = kept_by(&of.at[i], keep, place[i].n);
+        for (int k = 0, g; k < all; k++) {
+            for (g = 0; !keeps_the_same(&group[g], &keep[k]);) g++;
+            place[i].kept[k] = (hn_kept_place){(int16_t)g, (int16_t)next[g]};
+            next[g] += of.at[i].kv_back == 0;
+        }
+        if (of.at[i].kv_back > 0) place[i] = place[i - of.at[i].kv_back];
+    }
+}
+
+int hn_kv_groups(hn_layers of, hn_dtype type, hn_cache_group group[HN_MODEL_GROUPS], hn_layer_place *place) {
+    int n = 0;
+    for (int turn = 0; turn < 4; turn++)
+        if (!collect(of, turn, type, group, &n)) return 0;
+    finish(group, n);
+    if (place) find_places(of, group, place);
     return n;
 }
 
-bool hn_model_is_recurrent(const hn_arch *a) {
-    for (int i = 0; i < a->layers; i++)
-        if (!hn_layer_attends(&a->layer[i])) return true;
-    return false;
+bool hn_model_is_recurrent(hn_layers of) {
+    return hn_model_group_bytes(of, HN_CACHE_STATE) > 0;
 }
 
-uint64_t hn_model_group_bytes(const hn_arch *a, hn_cache_kind kind) {
-    hn_cache_group group[HN_MODEL_GROUPS];
-    const int n = a->layers > 0 ? hn_kv_groups(a, HN_BF16, group, NULL) : 0;
-    for (int g = 0; g < n; g++)
-        if (group[g].kind == kind) return (uint64_t)group[g].units * group[g].unit_bytes;
-    return 0;
+uint64_t hn_model_group_bytes(hn_layers of, hn_cache_kind kind) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < of.n; i++) {
+        hn_cache_group keep[HN_MOST_KEPT];
+        int8_t each[HN_LAYER_MIXERS];
+        const int all = kept_by(&of.at[i], keep, each);
+        for (int k = 0; k < all; k++)
+            if (keep[k].kind == kind) bytes += (uint64_t)keep[k].units * keep[k].unit_bytes;
+    }
+    return bytes;
 }
 
-uint64_t hn_model_row_bytes(const hn_arch *a, hn_dtype type, uint64_t *window) {
+hn_kv hn_group_kv(const hn_cache_group *g, hn_dtype type) {
+    return (hn_kv){.type = type, .kv_heads = g->kv_heads, .head_dim = g->head_dim, .v_dim = hn_group_v_dim(g), .v_in_k = g->v_in_k > 0};
+}
+
+uint64_t hn_model_row_bytes(hn_layers of, hn_dtype type, uint64_t *window) {
     uint64_t all = 0;
     *window = 0;
-    for (int i = 0; i < a->layers; i++) {
-        const hn_layer_desc *d = &a->layer[i];
-        if (!stores(d)) continue;
-        *(d->window > 0 ? window : &all) += (uint64_t)d->kv_heads * hn_kv_row_bytes(type, d->head_dim, hn_layer_value_in_key(d));
+    for (int i = 0; i < of.n; i++) {
+        hn_cache_group keep[HN_MOST_KEPT];
+        int8_t each[HN_LAYER_MIXERS];
+        const int kept = of.at[i].kv_back > 0 ? 0 : kept_by(&of.at[i], keep, each);
+        for (int k = 0; k < kept; k++) {
+            const hn_kv kv = hn_group_kv(&keep[k], type);
+            if (keep[k].kind == HN_CACHE_KV) *(keep[k].window > 0 ? window : &all) += (uint64_t)hn_kv_read_bytes(&kv, 1);
+        }
     }
     return all;
 }
@@ -113,24 +130,18 @@ hn_attention_params hn_layer_how(const hn_layer_desc *d) {
                               .ahead = d->ahead};
 }
 
-hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int n) {
+hn_kv_work hn_model_kv_work(hn_layers of, hn_dtype type, int committed, int n) {
     hn_kv_work w = {0};
-    for (int i = 0; i < a->layers; i++) {
-        const hn_layer_desc *d = &a->layer[i];
-        if (!hn_layer_attends(d)) {
-            const hn_delta net = hn_layer_delta_sizes(d); /* read and written; each number is used twice and then computed anew */
-            const double state = (double)hn_delta_state(&net) * net.value_heads;
-            w.bytes += 2 * state * (double)sizeof(float);
-            w.macs += 3 * state * n;
-            continue;
+    for (int i = 0; i < of.n; i++)
+        for (int k = 0; k < hn_layer_mixers(&of.at[i]); k++) {
+            const hn_mixer_desc *mixer = &of.at[i].mixer[k];
+            if (mixer->kind->work) mixer->kind->work(&of.at[i], mixer, type, committed, n, &w);
         }
-        const hn_attention_params how = hn_layer_how(d);
-        const hn_kv kv = {.type = type, .kv_heads = d->kv_heads, .head_dim = d->head_dim, .v_dim = hn_layer_value_dim(d),
-                          .v_in_k = hn_layer_value_in_key(d) > 0};
-        const int read = hn_kv_read(&how, committed, n);
-        w.elements += hn_kv_elements(&kv, read);
-        w.bytes += hn_kv_read_bytes(&kv, read);
-        for (int r = 0; r < n; r++) w.macs += hn_kv_macs(&kv, &how, committed + r, committed + r);
-    }
     return w;
+}
+
+bool hn_layer_attends(const hn_layer_desc *l) {
+    bool attends = false;
+    for (int k = 0; k < hn_layer_mixers(l); k++) attends |= l->mixer[k].kind->attends;
+    return attends;
 }

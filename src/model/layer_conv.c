@@ -6,7 +6,7 @@
  *   x += conv(out, P[1])  with  out = half(conv(a, P[0]))
  *   conv(y, p)[j] = sum over taps t of (base[t] + p[j][t]) y[j - t]
  *
- * Keys and values of the text's rows are computed without (layer_context.c). */
+ * Keys and values of the text's rows are computed without (mixer_attention.c). */
 #include "model/layers.h"
 
 static hn_convolution convolution_of(const hn_model *m, const hn_head_conv *c, int side, const hn_pass_buffers *s) {

@@ -27,7 +27,7 @@ static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_
 void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_layer_experts *l = &m->layer[layer].experts;
-    const hn_layer_desc *d = &m->arch.layer[layer];
+    const hn_layer_desc *d = &m->run.at[layer];
     const hn_count n = s->rows->n;
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->in_forms), gated = hn_act_of(s->expert_gated, d->experts.width, l->down_forms);
     const hn_matrix scores = hn_columns(s->scores, 0, d->experts.count);
@@ -47,7 +47,7 @@ void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const
 void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s, hn_matrix y) {
     const hn_ops *o = ex->ops;
     const hn_layer_experts *l = &m->layer[layer].experts;
-    const hn_layer_desc *d = &m->arch.layer[layer];
+    const hn_layer_desc *d = &m->run.at[layer];
     const hn_count n = s->rows->n;
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->in_forms), gated = hn_act_of(s->expert_gated, d->experts.width, l->down_forms);
     const hn_matrix scores = hn_columns(s->scores, 0, d->experts.count);

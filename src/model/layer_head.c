@@ -8,7 +8,7 @@
  *   Falcon (2412.12639)        x = lstm(lstm(embedding | feature)), the state of each row zero
  *   DART (2601.19278)          the same; for a mask the first layer reads a vector of its own, whose first half is x
  *   PARD (2504.18583), PARD-2  x = embedding, of the second + scale fc(feature)
- *   DFlash (2602.06036)        x = embedding in a block's rows; norm(fc(feature)) in rows of the text, which layer_context.c reads
+ *   DFlash (2602.06036)        x = embedding in a block's rows; norm(fc(feature)) in rows of the text, which attention stores alone
  */
 #include "model/layers.h"
 
@@ -76,7 +76,7 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->token);
     o->rmsnorm(ex, n, s->token, m->head.token_norm, eps, one, left);
     o->rmsnorm(ex, n, s->x, m->head.stream_norm, eps, one, right);
-    if (m->arch.layer[0].input == HN_INPUT_PAIR_NORMED) o->gather(ex, n, s->each, right, (hn_buf){NULL, 0}, s->x);
+    if (m->run.at[0].input == HN_INPUT_PAIR_NORMED) o->gather(ex, n, s->each, right, (hn_buf){NULL, 0}, s->x);
 }
 
 /* embedding | feature, each normed if the description has its norm */
@@ -114,7 +114,7 @@ static void begin_block(const hn_exec *ex, const hn_model *m, const hn_head_inpu
 /* norm(fc(feature)) in all forms that the layers' k and v read. */
 static void begin_context(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     int forms = 0;
-    for (int i = 0; i < m->arch.layers; i++) forms |= m->layer[i].attn_forms;
+    for (int i = 0; i < m->run.n; i++) forms |= m->layer[i].attn_forms;
     ex->ops->gather(ex, s->rows->n, in->from, in->rows, (hn_buf){NULL, 0}, s->joint);
     input_product(ex, m, 0, s);
     ex->ops->rmsnorm(ex, s->rows->n, s->x, m->head.context_norm, m->arch.norm_eps, hn_act_of(s->in, m->arch.hidden, forms), hn_no_matrix);
@@ -161,6 +161,6 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
         lstm_input(ex, m, s);
         break;
     }
-    if (hn_layer_reads_pair(&m->arch.layer[0])) make_pair(ex, m, s);
+    if (hn_layer_reads_pair(&m->run.at[0])) make_pair(ex, m, s);
     if (in->n_masks.most > 0) put_masks(ex, m, in, s);
 }

@@ -8,7 +8,7 @@
 #include "model/layers.h"
 
 static int input_width(const hn_model *m) {
-    return m->arch.layers > 0 ? m->arch.layer[0].token_input : 0;
+    return m->run.n > 0 ? m->run.at[0].token_input : 0;
 }
 
 void hn_token_input_expect(const hn_model *m, int32_t token) {
@@ -42,7 +42,7 @@ void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_count n = s->rows->n;
-    const int width = m->arch.layer[layer].token_input;
+    const int width = m->run.at[layer].token_input;
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->input_forms), gated = hn_act_of(s->gated, width, l->input_product_forms);
     const hn_glu_in both = {.gate = hn_columns(s->gate, 0, width), .up = hn_columns(s->token_inputs, layer * width, width)};
     const hn_linear_out gate = {&l->input_gate, both.gate}, product = {&l->input_product, s->branch};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers.h - the layer kinds. Each reads and updates the residual stream of the pass's rows, and is called by every rank. */
+/* layers.h - the parts of layers but their mixers (mixers.h). Each reads and updates the residual stream of the pass's rows, and is
+ * called by every rank. */
 #ifndef HN_LAYERS_H
 #define HN_LAYERS_H
 #include "model/model.h"
@@ -22,13 +23,13 @@ typedef struct hn_pass_buffers {
     hn_act in;          /* input of a layer half, [hidden]; of HN_INPUT_PAIR [2 * hidden] */
     hn_act mixed;       /* attention output as the input of o, [heads * head_dim] */
     hn_act gated;       /* input of down, [ffn] */
-    hn_matrix qkv;      /* q | k | v, also of a delta net */
+    hn_matrix qkv;      /* q | k | v */
     hn_matrix attended; /* [heads * head_dim] */
     hn_matrix gate, up; /* [ffn] if the product of gate and up is a separate operation */
     hn_matrix branch;   /* [hidden] the output of a branch, if it is normed first */
     hn_matrix halves;   /* [hidden] the sum of a dense half and experts beside it */
     hn_rope_table rotation[HN_MOST_ROTATIONS]; /* of the rows, by each of the model's */
-    hn_buf scratch;     /* of attention */
+    hn_buf scratch;     /* of a mixer's operation */
     hn_matrix token_inputs, token_products; /* of all layers, side by side; a layer overwrites its own */
     /* of layers of experts */
     hn_matrix scores;      /* [experts] */
@@ -45,25 +46,17 @@ typedef struct hn_pass_buffers {
     hn_matrix token;  /* [hidden] embedding of the rows' tokens */
     hn_matrix normed, coefficients; /* of convolutions: [hidden]; [2][taps][groups] of both sides */
     hn_buf each;      /* int32 [rows] 0, 1, 2, ... */
-    /* of gated delta nets, of attention with gates, of latent attention */
+    /* of mixers that have more products */
     hn_matrix fused; /* products whose parts are interleaved; latent: reduced queries | latent row | queries */
-    hn_matrix z;     /* gates of results; in a delta net then its results; latent: the heads' results */
-    hn_matrix gates; /* b | a */
-    hn_act head_in;  /* of latent attention: the inputs of all heads of some rows */
-    hn_buf delta_scratch;
+    hn_matrix z;     /* gates of results, or results before they are reduced to what o reads */
+    hn_matrix gates; /* a few numbers of a row */
+    hn_act head_in;  /* of matrices of heads: the inputs of all heads of some rows */
 } hn_pass_buffers;
 
 /* How a layer's heads are rotated; NULL: not at all. */
 static inline const hn_rope_table *hn_layer_rotation(const hn_pass_buffers *s, const hn_layer_desc *d) {
     return d->rotation == HN_NO_ROTATION ? NULL : &s->rotation[d->rotation];
 }
-
-/* The inputs and states of a gated delta net's rows, and the order of the walk. */
-typedef struct hn_delta_at {
-    const hn_delta_walk *walk;
-    hn_input_pages inputs;
-    hn_state_pages states;
-} hn_delta_at;
 
 /* The buffers of a draft head's steps (layer_steps.c): rows whose outputs are wanted. */
 typedef struct hn_step_buffers {
@@ -85,16 +78,6 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
 /* Of a layer whose halves are convolved: in = conv(norm(x)); x += conv(branch). */
 void hn_layer_conv_in(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, hn_buf norm, hn_act in, const hn_pass_buffers *s);
 void hn_layer_conv_out(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, const hn_pass_buffers *s);
-/* Writes the rows' K and V, computed from `in`, to the cache. */
-void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
-                      const hn_pass_buffers *s);
-/* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
-void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
-                        const hn_pass_buffers *s);
-/* The same by latent attention. */
-void hn_layer_latent(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv, const hn_pass_buffers *s);
-/* x += o(delta net(norm x)); updates the state, and writes the rows' inputs to the cache. */
-void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_delta_at *at, const hn_pass_buffers *s);
 /* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* The token's inputs will be needed: they are read from the file meanwhile. */
@@ -115,5 +98,5 @@ static inline hn_buf hn_distinct_of(const hn_routing *r, int layer) {
 }
 /* What the stream is multiplied by after the feed-forward half: the layer's scale, unless its last part follows. */
 static inline float hn_ffn_scale(const hn_layer *l, const hn_layer_desc *d) { return d->token_input > 0 ? 1 : l->scale; }
-bool hn_ffn_in_steps(const hn_arch *a, int layer); /* gate and up are separate products, and need the buffers gate and up */
+bool hn_ffn_in_steps(const hn_model *m, int layer); /* gate and up are separate products, and need the buffers gate and up */
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "model/head/head_steps.h"
+#include "model/mixers.h"
 
 enum { PER_MODEL = 6 };
 
@@ -15,14 +16,14 @@ static hunch_status plan_part(hn_plan *p, hn_tensor_id t, hn_tensor_id of, hn_pa
     void *to = hn_tensor_place(p->m, of);
     const bool pair = hn_role_is_paired(of.role);
     hunch_status st;
+    if (hn_tensor_row_of(t.role)->plan) return hn_tensor_row_of(t.role)->plan(p, t, err);
     switch (hn_role_kind_of(t.role)) {
     case HN_IS_MATRIX:
-        if (t.role == HN_ROLE_KV_B) return hn_plan_heads(p, t.k, err);
         st = hn_plan_matrix(p, t, part, pair, to, err);
         ((hn_weight *)to)->wide = hn_role_phase(t.role) == HN_PHASE_ROUTER; /* a wrong choice is not a rounding error */
         return st;
     case HN_IS_OF_EXPERTS: return hn_plan_experts(p, t.role, t.k, part, pair, to, err);
-    case HN_IS_OF_HEADS: return t.role == HN_ROLE_K_B ? hn_plan_heads(p, t.k, err) : HUNCH_OK; /* of both */
+    case HN_IS_OF_HEADS: break; /* by `plan` */
     case HN_IS_CONVOLUTION: return hn_plan_convolution(p, t.role, t.k, to, err);
     case HN_IS_EXPERT_VECTORS: return hn_plan_expert_vectors(p, t.role, t.k, part, to, err);
     case HN_IS_SIDES:
@@ -47,13 +48,23 @@ hunch_status hn_plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err) {
     return st;
 }
 
+/* Room for what the layer's mixers have beside hn_layer. */
+static hunch_status open_mixers(hn_layer *l, const hn_layer_desc *d, hunch_error *err) {
+    for (int k = 0; k < hn_layer_mixers(d); k++) {
+        const size_t bytes = d->mixer[k].kind->weights;
+        l->own[k] = bytes ? hn_zalloc(1, bytes) : NULL;
+        if (bytes && !l->own[k]) return hn_fail_memory(err, "layers", bytes);
+    }
+    return HUNCH_OK;
+}
+
 /* Matrices in the order of a pass; vectors before those that are most. */
 hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     static const hn_phase order[] = {HN_PHASE_QKV, HN_PHASE_O, HN_PHASE_ROUTER, HN_PHASE_OTHER, HN_PHASE_GATE_UP, HN_PHASE_DOWN};
     const hn_layer_desc *d = &p->m->arch.layer[i];
     const hn_expert_desc *e = &d->experts;
     hn_layer *l = &p->m->layer[i];
-    hunch_status st = HUNCH_OK;
+    hunch_status st = open_mixers(l, d, err);
     l->heads.eps = p->m->arch.norm_eps;
     l->heads.v_norm = d->v_norm;
     if (hn_layer_has_experts(d)) {
@@ -146,7 +157,7 @@ hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes,
     if (!st) hn_head_mark_own(src, &m.arch);
     if (bytes) *bytes = (hn_model_bytes){p.bytes + p.factors * sizeof(float), p.stored, p.experts_memory, p.experts_stored, p.table};
     hn_plan_end(&p);
-    hn_free(m.layer);
+    hn_layers_free(&m);
     if (st)
         hn_arch_fini(&m.arch);
     else
@@ -194,21 +205,21 @@ void hn_model_choose_forms(hn_model *m) {
     hn_backend *o = m->backend;
     for (int i = 0; i < m->arch.layers; i++) {
         hn_layer *l = &m->layer[i];
-        const bool reduced = l->q_a.out > 0; /* q reads another product */
-        const hn_weight *const read[] = {reduced ? &l->q_a : &l->q, &l->k, &l->v, &l->z, &l->beta, &l->alpha, &l->kv_a};
+        const hn_layer_desc *d = &m->arch.layer[i];
         l->attn_forms = 0;
-        l->q_forms = reduced ? o->act_forms(o, l->q.dtype) : 0;
-        for (size_t k = 0; k < sizeof read / sizeof *read; k++)
-            if (read[k]->out > 0) l->attn_forms |= o->act_forms(o, read[k]->dtype);
-        l->o_forms = o->act_forms(o, l->o.dtype);
+        for (int k = 0; k < hn_layer_mixers(d); k++) {
+            const hn_mixer_kind *kind = d->mixer[k].kind;
+            l->attn_forms |= kind->forms ? kind->forms(o, l, l->own[k]) : HN_ACT_F32;
+        }
         l->ffn_forms = o->act_forms(o, l->gate.dtype) | o->act_forms(o, l->up.dtype);
         l->down_forms = o->act_forms(o, l->down.dtype);
         l->input_forms = o->act_forms(o, l->input_gate.dtype);
         l->input_product_forms = o->act_forms(o, l->input_product.dtype);
         l->scale = 1;
         if (l->scale_at.mem) l->scale = *(const float *)o->read(o, (hn_ticket){0}, l->scale_at, sizeof l->scale);
-        if (hn_layer_has_experts(&m->arch.layer[i])) choose_expert_forms(o, &m->arch.layer[i].experts, &l->experts);
+        if (hn_layer_has_experts(d)) choose_expert_forms(o, &d->experts, &l->experts);
     }
+    m->run = hn_layers_of(&m->arch);
     m->output_forms = o->act_forms(o, m->output.dtype);
     m->token_forms = o->act_forms(o, m->token_product.dtype);
 }
@@ -242,6 +253,13 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     return st;
 }
 
+void hn_layers_free(hn_model *m) {
+    for (int i = 0; m->layer && i < m->arch.layers; i++)
+        for (int k = 0; k < HN_LAYER_MIXERS; k++) hn_free(m->layer[i].own[k]);
+    hn_free(m->layer);
+    m->layer = NULL;
+}
+
 void hn_model_close(hn_model *m) {
     hn_backend *b = m->backend;
     if (b) b->mem_free(b, m->weights);
@@ -249,8 +267,8 @@ void hn_model_close(hn_model *m) {
     if (b) b->mem_free(b, m->head.bias_rows);
     hn_free(m->head.conv);
     hn_steps_close(m);
+    hn_layers_free(m);
     hn_arch_fini(&m->arch);
-    hn_free(m->layer);
     hn_free(m->each);
     hn_free(m->factors);
     if (m->owns_backend) b->close(b);

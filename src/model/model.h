@@ -3,9 +3,8 @@
  * The buffers of a pass: pass.h. */
 #ifndef HN_MODEL_H
 #define HN_MODEL_H
-#include "model/arch/arch.h"
+#include "model/kv_groups.h"
 #include "ops/backend.h"
-#include "ops/delta.h"
 
 /* The experts of a layer: each weight has `experts` matrices (hn_weight), with the rows of all one after another. */
 typedef struct hn_layer_experts {
@@ -27,23 +26,16 @@ typedef struct hn_layer {
     hn_buf gated_bias;          /* f32 [2*heads*head_dim], instead of q's bias: for each head and its gate, if any */
     hn_buf sinks;               /* f32 [heads], if any */
     hn_buf o_bias, down_bias, gate_bias, up_bias; /* f32 [hidden] twice, [ffn] twice, if the description has them */
-    /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim]. Gated: q has each head and
-     * its gate. A delta net's q is its q | k | v, or has z after those of each key head */
+    /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim]. Gated: q has each head and its gate */
     hn_weight q, k, v, o;
+    void *own[HN_LAYER_MIXERS]; /* owned: what its mixers have beside that, known to their files alone; NULL: nothing */
     hn_weight gate, up, down;                       /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
-    /* of a gated delta net, beside o; z also of attention with gates, whose q has them too */
-    hn_weight z, beta, alpha;  /* [values, hidden], [value heads, hidden] twice; no alpha if beta has both */
-    hn_buf conv, decay, dt, delta_norm; /* hn_delta's */
     hn_layer_experts experts;                       /* instead of gate, up and down, or beside them */
     /* of a token's own input (width P): [P, hidden], [hidden, P], f32 [hidden] */
     hn_weight input_gate, input_product;
     hn_buf input_norm;
     int input_forms, input_product_forms;
-    /* of latent attention, beside q and o: the product that reduces to query_rank, whose norm q reads (none: q reads the stream), that to
-     * a latent row; for each head [rank, nope] and [value, rank] */
-    hn_weight q_a, kv_a, k_b, v_b;
-    hn_buf q_a_norm, kv_a_norm, q_a_bias, kv_a_bias; /* f32 [query_rank], [rank], and the products' biases, if any */
-    int attn_forms, q_forms, o_forms, ffn_forms, down_forms; /* q_forms: of q behind q_a. Forms that their inputs must have, HN_ACT_* */
+    int attn_forms, o_forms, ffn_forms, down_forms; /* that their inputs must have, HN_ACT_*; attn_forms: that of all mixers */
 } hn_layer;
 
 /* The weights of a draft head for one drafted position (hn_steps_desc); H: hidden, I: inner. */
@@ -128,6 +120,7 @@ typedef struct hn_model {
     hn_head head;        /* of a draft head */
     hn_rope rope[HN_MOST_ROTATIONS], rope_long[HN_MOST_ROTATIONS]; /* of each rotation; hn_model_rope chooses between them */
     hn_layer *layer; /* [arch.layers] */
+    hn_layers run;   /* the description of these layers that passes have: the file's, arch.layer, unless who opened it changes it */
     int output_forms;
     uint64_t weight_bytes; /* bytes of matrices that a pass of one row reads, in memory or in the mapped file */
     uint64_t expert_bytes; /* of one expert of one layer (the mean); 0: there are none */
@@ -159,6 +152,7 @@ typedef struct hn_model_load {
  * HUNCH_NO_MEMORY. On failure nothing is allocated. */
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err);
 void hn_model_close(hn_model *m); /* zeroed is fine */
+void hn_layers_free(hn_model *m); /* weights of its layers */
 /* Rotation number `rotation` of the description, if sequences may reach max_context rows. */
 const hn_rope *hn_model_rope(const hn_model *m, int rotation, int max_context);
 /* Bytes of one of its matrices when packed. */

@@ -31,48 +31,18 @@ static void prologue(const hn_exec *ex, const hn_runner *r) {
     hn_pass_rotations(ex, r);
 }
 
-static void delta_layer(const hn_exec *ex, const hn_runner *r, int i) {
-    const hn_layer_place place = r->groups.place[i];
-    const hn_delta d = hn_layer_delta_sizes(&r->m->arch.layer[i]);
-    const int inputs = r->groups.first + r->groups.inputs, states = r->groups.first + r->groups.states;
-    const hn_plain_rows rows = hn_cache_rows(r->groups.cache, inputs);
-    const hn_rows *in = &r->rows.group[r->groups.inputs], *at_states = &r->rows.group[r->groups.states];
-    const hn_delta_at at = {.walk = &r->walk.at,
-                            .inputs = {rows.pool, in->page_table, rows.page_bytes, rows.row_bytes,
-                                       hn_layer_delta_bytes(&d) * (size_t)place.index, rows.page_rows, in->page_stride},
-                            .states = {rows.pool, at_states->page_table, r->walk.next_state, rows.page_bytes,
-                                       sizeof(float) * (size_t)hn_delta_state(&d), d.value_heads * place.index,
-                                       hn_cache_page_units(r->groups.cache, states), at_states->page_stride}};
-    hn_layer_delta(ex, r->m, i, &at, &r->buf);
-}
-
-static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
-    const hn_layer_place place = r->groups.place[i];
-    if (r->m->arch.layer[i].mixer == HN_MIXER_DELTA) {
-        delta_layer(ex, r, i);
-        return;
-    }
-    const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
-    if (r->m->arch.layer[i].mixer == HN_MIXER_LATENT)
-        hn_layer_latent(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
-    else if (r->head.context)
-        hn_layer_context(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
-    else
-        hn_layer_attention(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
-}
-
 static void layers(const hn_exec *ex, const hn_runner *r) {
     const bool in_turn = r->m->arch.draft_head.rows.kind == HN_ROWS_TURNS;
-    for (int i = 0; i < r->m->arch.layers; i++) {
+    for (int i = 0; i < r->m->run.n; i++) {
         const bool runs = hn_layer_set_has(&r->rows.layers, i);
         if (in_turn && i != r->head.module) continue;
         export_boundary(ex, r, i);
-        if (runs) mixer(ex, r, i);
+        if (runs) hn_pass_mix(ex, r, i);
         if (r->head.context) continue; /* keys and values only */
         if (runs) hn_layer_ffn(ex, r->m, i, &r->buf);
         if (i == 0) hn_token_inputs_make(ex, r->m, &r->buf);
         if (!runs) continue;
-        if (r->m->arch.layer[i].token_input > 0) hn_layer_token_input(ex, r->m, i, &r->buf);
+        if (r->m->run.at[i].token_input > 0) hn_layer_token_input(ex, r->m, i, &r->buf);
     }
     export_boundary(ex, r, r->m->arch.layers);
 }

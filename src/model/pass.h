@@ -37,7 +37,7 @@ typedef struct hn_layer_set {
 } hn_layer_set;
 static inline bool hn_layer_set_has(const hn_layer_set *s, int layer) { return s->bits[layer / 64 & 3] >> (layer % 64) & 1; }
 /* Whether a model's rows can run these alone: no layer reads the keys and values of one that is left out. */
-bool hn_layer_set_fits(const hn_layer_set *s, const hn_arch *a);
+bool hn_layer_set_fits(const hn_layer_set *s, hn_layers of);
 
 /* Where the token of a row is that an earlier pass found and the host has not read: a place in a list of best tokens (hn_pass_source). */
 typedef struct hn_token_source {

@@ -7,6 +7,7 @@
 #include "model/kv_groups.h"
 #include "model/layers.h"
 #include "model/pass.h"
+#include "ops/walk.h"
 
 /* Row descriptions as they are built on the host; one block, written to the device in one piece. */
 typedef struct hn_row_image {
@@ -37,9 +38,9 @@ static inline size_t hn_image_bytes(int paths) {
 typedef struct hn_pass_groups {
     hn_cache *cache;
     int first, n, model_id; /* the model's group g is group first + g of the cache */
-    hn_layer_place *place; /* owned: [layers] the group of each */
-    int inputs, states;    /* the groups of gated delta nets, -1: none */
-    int taps;              /* of their convolution */
+    hn_cache_kind kind[HN_MODEL_GROUPS];
+    hn_layer_place *place; /* owned: [layers] the groups of each */
+    int taps;              /* rows that one of a recurrent layer reads, itself included, the most of any */
     bool borrowed; /* they are another model's, and the rows of a pass have no slots in them */
     unsigned read; /* then: mask of those that some layer reads */
     int window;    /* then: the smallest window of its layers; 0: none has one */
@@ -58,11 +59,11 @@ typedef struct hn_pass_rows {
     hn_rows turned;                 /* the rows with the positions that they are rotated by */
 } hn_pass_rows;
 
-/* The order in which gated delta nets walk the rows. Described on the host before each pass (pass_walk.c), then written to the buffers. */
+/* The order in which recurrent layers walk the rows. Described on the host before each pass (pass_walk.c), then written to the buffers. */
 typedef struct hn_pass_walk {
-    hn_delta_walk at;
-    hn_buf next_state;   /* page tables of the states that a pass writes */
-    int32_t *next_table; /* owned: their host copy */
+    hn_row_walk at;
+    hn_buf next_state[HN_MODEL_GROUPS];   /* page tables of the states that a pass writes */
+    int32_t *next_table[HN_MODEL_GROUPS]; /* owned: their host copies */
     hn_walk_step *step;  /* owned: [hn_walk_most_steps]; NULL: the model has no such layers */
     int32_t first[HN_MAX_TEXTS + 1], fresh[HN_MAX_TEXTS];
     int absorb_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
@@ -203,6 +204,9 @@ void hn_runner_list_buffers(void *runner, hn_buf_room *room);
 
 /* pass.c. The tables of the rows, by each of the model's rotations. */
 void hn_pass_rotations(const hn_exec *ex, const hn_runner *r);
+
+/* pass_mixers.c. x += the results of the layer's mixers; stores what they keep of the rows. */
+void hn_pass_mix(const hn_exec *ex, const hn_runner *r, int layer);
 
 /* pass_head.c. The input of a draft head's layers; stores outputs that later rows read. */
 hn_head_input hn_head_input_of(const hn_runner *r);

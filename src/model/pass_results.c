@@ -16,7 +16,7 @@ hn_matrix hn_feature_block(const hn_runner *r, int place) {
 }
 
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
-    if (!hn_layer_has_experts(&r->m->arch.layer[layer])) return 0;
+    if (!hn_layer_has_experts(&r->m->run.at[layer])) return 0;
     hn_backend *b = r->m->backend;
     const size_t bytes = sizeof(int32_t) * (size_t)(r->buf.routing.experts + 1);
     const int32_t *distinct = b->read(b, r->run.ticket, hn_distinct_of(&r->buf.routing, layer), bytes);

@@ -71,7 +71,7 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
         im->seq[i] = seq;
         im->slot[i] = committed + drafts->n + (i - first);
         im->position[i] = committed + depth[i];
-        const int turned = im->position[i] + rows[i].rope_offset - r->m->arch.layer[0].first;
+        const int turned = im->position[i] + rows[i].rope_offset - r->m->run.at[0].first;
         im->turned[i] = turned > 0 ? turned : 0;
         see_ahead(im, rows, i, last);
         if (direct) continue;
@@ -256,10 +256,10 @@ static bool has_slots(const hn_runner *r, const hn_pass_options *more) {
     return r->groups.n > 0 && !r->groups.borrowed && !(r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS && more->drafts);
 }
 
-bool hn_layer_set_fits(const hn_layer_set *s, const hn_arch *a) {
-    if (a->layers > 256) return false;
-    for (int i = 0; i < a->layers; i++)
-        if (hn_layer_set_has(s, i) && a->layer[i].kv_back > 0 && !hn_layer_set_has(s, i - a->layer[i].kv_back)) return false;
+bool hn_layer_set_fits(const hn_layer_set *s, hn_layers of) {
+    if (of.n > 256) return false;
+    for (int i = 0; i < of.n; i++)
+        if (hn_layer_set_has(s, i) && of.at[i].kv_back > 0 && !hn_layer_set_has(s, i - of.at[i].kv_back)) return false;
     return true;
 }
 
@@ -289,7 +289,7 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     r->rows.n = n;
     r->rows.n_seqs = n_seqs;
     r->rows.layers = more->layers ? *more->layers : (hn_layer_set){{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
-    assert(!more->layers || (more->draft_rows && !hn_arch_is_head(&r->m->arch) && hn_layer_set_fits(more->layers, &r->m->arch)));
+    assert(!more->layers || (more->draft_rows && !hn_arch_is_head(&r->m->arch) && hn_layer_set_fits(more->layers, r->m->run)));
     for (int i = 0; i < n; i++) assert(rows[i].adapter == 0);
     for (int s = 0; s < n_seqs; s++) {
         const int last = first + rows_of_sequence(rows, n, first, s);

@@ -37,9 +37,7 @@ static void gather_root(const hn_exec *ex, const hn_runner *r) {
 }
 
 static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
-    const hn_layer_place place = r->groups.place[i];
-    const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
-    hn_layer_attention(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
+    hn_pass_mix(ex, r, i);
     hn_layer_ffn(ex, r->m, i, &r->buf);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_walk.c - the order in which a pass of a model with gated delta nets walks the rows of a sequence, and the states that it keeps
- * (ops/delta.h):
+/* pass_walk.c - the order in which a pass of a model with recurrent layers walks the rows of a sequence, and the states that it keeps
+ * (ops/walk.h):
  *
  *   committed rows that are not in the state yet     absorbed into it
  *   rows that are sure to be committed               the same, except the last of them, or of a block of the prefix index: a text may be
@@ -140,10 +140,13 @@ void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int
     const int level = walk_committed(&w, absorb);
     n_certain = absorb_certain(&w, rows_to_absorb(&w, n_certain, hn_cache_node_rows(g->cache)), &parent);
     visit_children(&w, parent, n_certain, level);
-    const int stride = r->rows.group[g->states].page_stride;
-    const size_t at = (size_t)seq * (size_t)stride;
-    hn_table_write(r, hn_at(r->walk.next_state, sizeof(int32_t) * at), r->walk.next_table + at,
-                   hn_cache_next_state(g->cache, cache_seq, g->first + g->states), stride);
+    for (int s = 0; s < g->n; s++) {
+        if (g->kind[s] != HN_CACHE_STATE) continue;
+        const int stride = r->rows.group[s].page_stride;
+        const size_t at = (size_t)seq * (size_t)stride;
+        hn_table_write(r, hn_at(r->walk.next_state[s], sizeof(int32_t) * at), r->walk.next_table[s] + at,
+                       hn_cache_next_state(g->cache, cache_seq, g->first + s), stride);
+    }
     r->walk.fresh[seq] = absorbed == 0;
     r->walk.first[seq + 1] = r->walk.first[seq] + w.n;
     r->walk.absorb_to[seq] = absorb ? committed + n_certain : absorbed;

@@ -1,53 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* roles.c - the tensors of all models, heads and their steps, a row each: names, kind, shape, phase, the condition for a description to
- * have it, and where it is loaded to. All properties of a role are in this table, but names in a head's files (model/head/head_forms.c). */
-#include "model/model.h"
+ * have it, and where it is loaded to. All properties of a role are in this table, but names in a head's files (model/head/head_forms.c);
+ * those that one kind of mixers has alone are in its file. */
+#include "model/arch/latent_desc.h"
+#include "model/mixers.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
+static bool never(const hn_arch *a HN_UNUSED, const hn_layer_desc *l HN_UNUSED) { return false; }
 static const hn_input_stage *in_of(const hn_arch *a) { return &a->draft_head.input; }
 static const hn_output_stage *out_of(const hn_arch *a) { return &a->draft_head.output; }
 static const hn_rows_stage *rows_of(const hn_arch *a) { return &a->draft_head.rows; }
 
-typedef bool has_fn(const hn_arch *a, const hn_layer_desc *l);
-#define HAS(name, condition) \
-    static bool name(const hn_arch *a HN_UNUSED, const hn_layer_desc *l HN_UNUSED) { return condition; }
+#define HAS HN_TENSOR_HAS
+#define SIZE HN_TENSOR_SIZE
 HAS(joint_norms, in_of(a)->stream == HN_STREAM_JOINT && in_of(a)->joint.norms)
 
 /* ---- sizes ---------------------------------------------------------------------------------------------------------------- */
 
-typedef uint64_t size_fn(const hn_arch *a, const hn_layer_desc *l, hn_tensor_id t);
-#define SIZE(name, value) \
-    static uint64_t name(const hn_arch *a HN_UNUSED, const hn_layer_desc *l HN_UNUSED, hn_tensor_id t HN_UNUSED) { \
-        return (uint64_t)(value);                                                                                  \
-    }
-SIZE(n_one, 1)
-SIZE(n_hidden, a->hidden)
-SIZE(n_read, hn_layer_reads_pair(l) ? 2 * a->hidden : a->hidden) /* the input of the products of a layer's attention */
+uint64_t hn_size_one(const hn_arch *a HN_UNUSED, const hn_layer_desc *l HN_UNUSED, hn_tensor_id t HN_UNUSED) { return 1; }
+uint64_t hn_size_hidden(const hn_arch *a, const hn_layer_desc *l HN_UNUSED, hn_tensor_id t HN_UNUSED) { return (uint64_t)a->hidden; }
+#define n_one hn_size_one
+#define n_hidden hn_size_hidden
+SIZE(n_read, hn_layer_reads_pair(l) ? 2 * a->hidden : a->hidden) /* the input of the products of a layer's mixers */
 SIZE(n_vocab, a->vocab)
 SIZE(n_head, l->head_dim)
-SIZE(n_query_rows, l->heads * (l->mixer == HN_MIXER_LATENT ? l->latent.nope + l->latent.rope : (l->gated ? 2 : 1) * l->head_dim))
+static int of_query(const hn_layer_desc *l) {
+    const hn_latent_desc *d = hn_layer_latent(l);
+    return d ? d->nope + d->rope : (l->gated ? 2 : 1) * l->head_dim;
+}
+SIZE(n_query_rows, l->heads * of_query(l))
 SIZE(n_query_heads, l->heads)
 SIZE(n_keys, l->kv_heads * l->head_dim)
 SIZE(n_all_heads, (l->heads + 2 * l->kv_heads) * l->head_dim)
 SIZE(n_ffn, l->ffn_width)
 SIZE(n_both_ffn, 2 * l->ffn_width)
 SIZE(n_mixed, hn_layer_mixed_width(l))
-SIZE(n_query_rank, l->latent.query_rank)
-SIZE(n_rank, l->latent.rank)
-SIZE(n_latent_row, l->latent.rank + l->latent.rope)
-SIZE(n_nope, l->latent.nope)
-SIZE(n_head_value, l->latent.value)
-SIZE(n_latent_heads, l->heads * (l->latent.nope + l->latent.value))
-SIZE(n_taps, l->delta.taps)
-SIZE(n_values, l->delta.value_heads * l->delta.value_dim)
-SIZE(n_channels, 2 * l->delta.key_heads * l->delta.key_dim + l->delta.value_heads * l->delta.value_dim)
-SIZE(n_channels_values, n_channels(a, l, t) + n_values(a, l, t))
-SIZE(n_value_heads, l->delta.value_heads)
-SIZE(n_both_heads, 2 * l->delta.value_heads)
-SIZE(n_value, l->delta.value_dim)
 SIZE(n_experts, l->experts.count)
 SIZE(n_expert, l->experts.width)
 SIZE(n_both_expert, 2 * l->experts.width)
@@ -90,35 +80,28 @@ SIZE(all_gates, HN_STEP_GATES * step_width(a, l, t))
 
 HAS(untied, !a->tied)
 HAS(output_norm, a->draft_head.output.norm != HN_NORM_NONE)
-HAS(normed, l->input == HN_INPUT_NORMED)
+HAS(normed, hn_layer_mixers(l) > 0 && l->input == HN_INPUT_NORMED)
 
-HAS(delta, l->mixer == HN_MIXER_DELTA)
-HAS(attends, l->mixer != HN_MIXER_DELTA)
-HAS(latent, l->mixer == HN_MIXER_LATENT)
-HAS(reduced, latent(a, l) && l->latent.query_rank > 0)
-HAS(own_q, attends(a, l) && !l->fused_qkv && !reduced(a, l))
-HAS(own_k, attends(a, l) && !l->fused_qkv && !latent(a, l) && l->kv_back == 0)
+/* Attention's and latent attention's; the other tensors of latent attention are in its file. */
+HAS(attention, hn_layer_mixer(l, &hn_mixer_attention) >= 0)
+HAS(latent, hn_layer_latent(l))
+HAS(attends, attention(a, l) || latent(a, l))
+HAS(own_q, latent(a, l) ? !hn_layer_latent(l)->query_rank : attention(a, l) && !l->fused_qkv)
+HAS(own_k, attention(a, l) && !l->fused_qkv && l->kv_back == 0)
 HAS(own_v, own_k(a, l) && !l->v_is_k)
-HAS(one_qkv, l->fused_qkv)
-HAS(three_biases, l->qkv_bias && !l->fused_qkv && !latent(a, l))
-HAS(one_bias, l->qkv_bias && l->fused_qkv)
-HAS(qk_norm, l->qk_norm)
-HAS(k_norm, l->qk_norm && l->kv_back == 0)
-HAS(sinks, l->sinks)
-HAS(o_bias, l->o_bias)
-HAS(latent_bias, latent(a, l) && l->qkv_bias)
-HAS(reduced_bias, reduced(a, l) && l->qkv_bias)
-HAS(joint_heads, latent(a, l) && !l->latent.split)
-HAS(split_heads, latent(a, l) && l->latent.split)
-HAS(qkv_and_z, delta(a, l) && !l->delta.fused)
-HAS(one_qkvz, delta(a, l) && l->delta.fused)
-HAS(b_and_a, delta(a, l) && !l->delta.fused_gates)
-HAS(one_ba, delta(a, l) && l->delta.fused_gates)
+HAS(one_qkv, attention(a, l) && l->fused_qkv)
+HAS(three_biases, attention(a, l) && l->qkv_bias && !l->fused_qkv)
+HAS(one_bias, attention(a, l) && l->qkv_bias && l->fused_qkv)
+HAS(qk_norm, attention(a, l) && l->qk_norm)
+HAS(k_norm, qk_norm(a, l) && l->kv_back == 0)
+HAS(sinks, attention(a, l) && l->sinks)
+HAS(o_bias, attends(a, l) && l->o_bias)
 
 HAS(post_norms, l->post_norms)
-HAS(plain_norm, !l->post_norms && !l->hybrid)
-HAS(hybrid_norm, !l->post_norms && l->hybrid) /* has another name in a GGUF */
-HAS(dense, l->ffn != HN_FFN_EXPERTS)
+HAS(halves, l->ffn != HN_FFN_NONE)
+HAS(plain_norm, halves(a, l) && !l->post_norms && !l->hybrid)
+HAS(hybrid_norm, halves(a, l) && !l->post_norms && l->hybrid) /* has another name in a GGUF */
+HAS(dense, hn_layer_is_dense(l))
 HAS(gate_and_up, dense(a, l) && !l->fused_gate_up)
 HAS(one_gate_up, dense(a, l) && l->fused_gate_up)
 HAS(gate_up_bias, dense(a, l) && l->gate_up_bias)
@@ -164,7 +147,6 @@ HAS(head_output, out_of(a)->own && !a->tied && rows_of(a)->kind != HN_ROWS_STEPS
 HAS(ids, out_of(a)->own && rows_of(a)->kind != HN_ROWS_BORROWED)
 
 /* of its steps: how many tensors of a role step k has of its own */
-typedef int count_fn(const hn_arch *a, int k);
 #define COUNT(name, value) \
     static int name(const hn_arch *a, int k HN_UNUSED) { return value; }
 static bool own_state(const hn_arch *a, int last) { /* the steps up to `last`, or all that are not tied */
@@ -189,27 +171,13 @@ COUNT(n_modules, a->files.shared_modules ? 1 : hn_arch_modules(a))
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
-typedef struct role_row {
-    /* in a GGUF, in a folder, in a folder whose experts are stacked, in a GGUF with a tensor for each expert (NULL: the
-     * first or second); %d is the layer, then the expert */
-    const char *name[4];
-    hn_role_kind kind;
-    size_fn *in, *out;   /* a vector's length is `in`; `out` is the number of an expert's */
-    hn_phase phase;      /* of a matrix's product */
-    has_fn *has;         /* NULL: always */
-    int at;              /* where it is loaded to in hn_layer, hn_head, hn_step: an hn_weight or a vector's hn_buf, plus 1; 0: elsewhere */
-    count_fn *count;     /* of a head's parts: tensors, NULL: one; of steps: those of step k */
-    hn_role of[4];       /* it is instead of these, whose rows or values it has one after another */
-    bool pair;           /* products read it together with the one before it */
-} role_row;
-
-#define AT(member) (int)offsetof(hn_layer, member) + 1
+#define AT HN_AT_LAYER
 #define IN_HEAD(member) (int)offsetof(hn_head, member) + 1
 #define IN_STEP(member) (int)offsetof(hn_step, member) + 1
 
-#define BLK(part) "blk.%d." part
-#define LAYER(part) "model.layers.%d." part
-static const role_row table[HN_ROLES] = {
+#define BLK HN_TENSOR_GGUF
+#define LAYER HN_TENSOR_FOLDER
+static const hn_tensor_row table[HN_ROLES] = {
     [HN_ROLE_EMBEDDING] = {{"token_embd.weight", "model.embed_tokens.weight"},
         HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_EMBED, NULL},
     [HN_ROLE_TOKEN_TABLE] = {{"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
@@ -284,49 +252,6 @@ static const role_row table[HN_ROLES] = {
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, token_input, AT(input_norm)},
     [HN_ROLE_LAYER_SCALE] = {{BLK("layer_output_scale.weight"), LAYER("layer_scalar")},
         HN_IS_VECTOR, n_one, n_one, HN_PHASE_OTHER, scaled, AT(scale_at)},
-    [HN_ROLE_Q_A] = {{BLK("attn_q_a.weight"), LAYER("self_attn.q_a_proj.weight")},
-        HN_IS_MATRIX, n_hidden, n_query_rank, HN_PHASE_QKV, reduced, AT(q_a)},
-    [HN_ROLE_Q_A_BIAS] = {{BLK("attn_q_a.bias"), LAYER("self_attn.q_a_proj.bias")},
-        HN_IS_BIAS, n_query_rank, n_one, HN_PHASE_OTHER, reduced_bias, AT(q_a_bias)},
-    [HN_ROLE_Q_A_NORM] = {{BLK("attn_q_a_norm.weight"), LAYER("self_attn.q_a_layernorm.weight")},
-        HN_IS_NORM, n_query_rank, n_one, HN_PHASE_OTHER, reduced, AT(q_a_norm)},
-    [HN_ROLE_Q_B] = {{BLK("attn_q_b.weight"), LAYER("self_attn.q_b_proj.weight")},
-        HN_IS_MATRIX, n_query_rank, n_query_rows, HN_PHASE_QKV, reduced, AT(q)},
-    [HN_ROLE_KV_A] = {{BLK("attn_kv_a_mqa.weight"), LAYER("self_attn.kv_a_proj_with_mqa.weight")},
-        HN_IS_MATRIX, n_hidden, n_latent_row, HN_PHASE_QKV, latent, AT(kv_a)},
-    [HN_ROLE_KV_A_BIAS] = {{BLK("attn_kv_a_mqa.bias"), LAYER("self_attn.kv_a_proj_with_mqa.bias")},
-        HN_IS_BIAS, n_latent_row, n_one, HN_PHASE_OTHER, latent_bias, AT(kv_a_bias)},
-    [HN_ROLE_KV_A_NORM] = {{BLK("attn_kv_a_norm.weight"), LAYER("self_attn.kv_a_layernorm.weight")},
-        HN_IS_NORM, n_rank, n_one, HN_PHASE_OTHER, latent, AT(kv_a_norm)},
-    [HN_ROLE_KV_B] = {{BLK("attn_kv_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
-        HN_IS_MATRIX, n_rank, n_latent_heads, HN_PHASE_QKV, joint_heads},
-    [HN_ROLE_K_B] = {{BLK("attn_k_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
-        HN_IS_OF_HEADS, n_nope, n_rank, HN_PHASE_QKV, split_heads},
-    [HN_ROLE_V_B] = {{BLK("attn_v_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
-        HN_IS_OF_HEADS, n_rank, n_head_value, HN_PHASE_O, split_heads},
-
-    [HN_ROLE_DELTA_QKV] = {{BLK("attn_qkv.weight"), LAYER("linear_attn.in_proj_qkv.weight")},
-        HN_IS_MATRIX, n_hidden, n_channels, HN_PHASE_QKV, qkv_and_z, AT(q)},
-    [HN_ROLE_DELTA_Z] = {{BLK("attn_gate.weight"), LAYER("linear_attn.in_proj_z.weight")},
-        HN_IS_MATRIX, n_hidden, n_values, HN_PHASE_QKV, qkv_and_z, AT(z)},
-    [HN_ROLE_DELTA_QKVZ] = {{BLK("ssm_in.weight"), LAYER("linear_attn.in_proj_qkvz.weight")},
-        HN_IS_MATRIX, n_hidden, n_channels_values, HN_PHASE_QKV, one_qkvz, AT(q)},
-    [HN_ROLE_DELTA_B] = {{BLK("ssm_beta.weight"), LAYER("linear_attn.in_proj_b.weight")},
-        HN_IS_MATRIX, n_hidden, n_value_heads, HN_PHASE_QKV, b_and_a, AT(beta)},
-    [HN_ROLE_DELTA_A] = {{BLK("ssm_alpha.weight"), LAYER("linear_attn.in_proj_a.weight")},
-        HN_IS_MATRIX, n_hidden, n_value_heads, HN_PHASE_QKV, b_and_a, AT(alpha)},
-    [HN_ROLE_DELTA_BA] = {{BLK("ssm_ba.weight"), LAYER("linear_attn.in_proj_ba.weight")},
-        HN_IS_MATRIX, n_hidden, n_both_heads, HN_PHASE_QKV, one_ba, AT(beta)},
-    [HN_ROLE_DELTA_CONV] = {{BLK("ssm_conv1d.weight"), LAYER("linear_attn.conv1d.weight")},
-        HN_IS_CONVOLUTION, n_taps, n_channels, HN_PHASE_OTHER, delta, AT(conv)},
-    [HN_ROLE_DELTA_DECAY] = {{BLK("ssm_a"), LAYER("linear_attn.A_log")},
-        HN_IS_VECTOR, n_value_heads, n_one, HN_PHASE_OTHER, delta, AT(decay)},
-    [HN_ROLE_DELTA_DT] = {{BLK("ssm_dt.bias"), LAYER("linear_attn.dt_bias")},
-        HN_IS_VECTOR, n_value_heads, n_one, HN_PHASE_OTHER, delta, AT(dt)},
-    [HN_ROLE_DELTA_NORM] = {{BLK("ssm_norm.weight"), LAYER("linear_attn.norm.weight")},
-        HN_IS_VECTOR, n_value, n_one, HN_PHASE_OTHER, delta, AT(delta_norm)},
-    [HN_ROLE_DELTA_OUT] = {{BLK("ssm_out.weight"), LAYER("linear_attn.out_proj.weight")},
-        HN_IS_MATRIX, n_values, n_hidden, HN_PHASE_O, delta, AT(o)},
 
     [HN_ROLE_ROUTER] = {{BLK("ffn_gate_inp.weight"), LAYER("mlp.gate.weight"), LAYER("mlp.gate.weight")},
         HN_IS_MATRIX, n_hidden, n_experts, HN_PHASE_ROUTER, sparse, AT(experts.router)},
@@ -438,33 +363,53 @@ static const role_row table[HN_ROLES] = {
 
 /* ---- properties of roles ------------------------------------------------------------------------------------------------------ */
 
+static const hn_mixer_kind *const kinds[] = {
+#define LISTED(NAME) &hn_mixer_##NAME,
+    HN_MIXERS(LISTED)};
+
+/* NULL: a role of all mixers, or none of layers. */
+static const hn_mixer_kind *kind_of(hn_role role) {
+    const bool own = role >= HN_ROLES_OF_MIXERS && role < HN_ROLE_ROUTER;
+    return own ? kinds[(role - HN_ROLES_OF_MIXERS) / HN_MIXER_TENSORS] : NULL;
+}
+
+const hn_tensor_row *hn_tensor_row_of(hn_role role) {
+    static const hn_tensor_row none = {.name = {"", "", NULL, NULL}, .in = hn_size_one, .out = hn_size_one, .has = never};
+    const hn_mixer_kind *kind = kind_of(role);
+    const int k = (role - HN_ROLES_OF_MIXERS) % HN_MIXER_TENSORS;
+    return !kind ? &table[role] : k < kind->n_tensors ? &kind->tensor[k] : &none;
+}
+#define row_of hn_tensor_row_of
+
+bool hn_role_exists(hn_role role) { return row_of(role)->has != never; }
+
 const char *hn_role_name(hn_role role, hn_source_kind form) {
     _Static_assert(HN_SOURCE_GGUF == 0 && HN_SOURCE_HF == 1, "columns of names");
-    return table[role].name[form];
+    return row_of(role)->name[form];
 }
 
 const char *hn_role_stacked_name(hn_role role) {
-    return table[role].name[2];
+    return row_of(role)->name[2];
 }
 
 const char *hn_role_single_name(hn_role role) {
-    return table[role].name[3];
+    return row_of(role)->name[3];
 }
 
 hn_role_kind hn_role_kind_of(hn_role role) {
-    return table[role].kind;
+    return row_of(role)->kind;
 }
 
 bool hn_role_is_vector(hn_role role) {
-    return table[role].kind >= HN_IS_NORM;
+    return row_of(role)->kind >= HN_IS_NORM;
 }
 
 bool hn_role_is_paired(hn_role role) {
-    return table[role].pair;
+    return row_of(role)->pair;
 }
 
 const hn_role *hn_role_parts(hn_role role) {
-    return table[role].of[0] ? table[role].of : NULL;
+    return row_of(role)->of[0] ? row_of(role)->of : NULL;
 }
 
 /* Of a module of multi-token prediction, from the second on; NULL: of another role. */
@@ -495,18 +440,20 @@ static void *place_of_several(hn_model *m, hn_tensor_id t) {
 }
 
 void *hn_tensor_place(hn_model *m, hn_tensor_id t) {
-    const role_row *r = &table[t.role];
+    const hn_tensor_row *r = row_of(t.role);
+    const hn_mixer_kind *kind = kind_of(t.role);
     void *several = place_of_several(m, t);
     if (several) return several;
     if (t.role == HN_ROLE_Q_BIAS && m->arch.layer[t.k].gated) return &m->layer[t.k].gated_bias;
-    char *base = t.role < HN_ROLES_OF_MODELS ? (char *)&m->layer[t.k]
-               : hn_role_of_steps(t.role)    ? (char *)&m->head.step[t.k]
-                                             : (char *)&m->head;
+    char *base = kind                          ? m->layer[t.k].own[hn_layer_mixer(&m->arch.layer[t.k], kind)]
+               : t.role < HN_ROLES_OF_MODELS   ? (char *)&m->layer[t.k]
+               : hn_role_of_steps(t.role)      ? (char *)&m->head.step[t.k]
+                                               : (char *)&m->head;
     return r->at ? base + (r->at - 1) + (size_t)t.block * (hn_role_is_vector(t.role) ? sizeof(hn_buf) : sizeof(hn_weight)) : NULL;
 }
 
 bool hn_role_of_layer(hn_role role) {
-    return role < HN_ROLES_OF_MODELS && strchr(table[role].name[HN_SOURCE_GGUF], '%') != NULL;
+    return role < HN_ROLES_OF_MODELS && strchr(row_of(role)->name[HN_SOURCE_GGUF], '%') != NULL;
 }
 
 bool hn_role_is_rotated(hn_role role) {
@@ -515,26 +462,29 @@ bool hn_role_is_rotated(hn_role role) {
 }
 
 hn_change hn_role_change(hn_role role) {
-    return role == HN_ROLE_DELTA_DECAY ? HN_CHANGE_DECAY : role == HN_ROLE_DELTA_CONV ? HN_CHANGE_TAPS : HN_CHANGE_NONE;
+    return row_of(role)->change;
 }
 
 hn_phase hn_role_phase(hn_role role) {
-    return table[role].phase;
+    return row_of(role)->phase;
 }
 
 bool hn_role_ends_branch(hn_role role) {
-    const role_row *r = &table[role];
+    const hn_tensor_row *r = row_of(role);
     return r->kind == HN_IS_BIAS && r->in == n_hidden;
 }
 
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
-    if (hn_role_of_steps(role)) return table[role].count(a, layer) > 0;
-    return !table[role].has || table[role].has(a, a->layer ? &a->layer[role < HN_ROLES_OF_MODELS ? layer : 0] : NULL);
+    const hn_tensor_row *r = row_of(role);
+    const hn_mixer_kind *kind = kind_of(role);
+    const hn_layer_desc *l = a->layer ? &a->layer[role < HN_ROLES_OF_MODELS ? layer : 0] : NULL;
+    if (hn_role_of_steps(role)) return r->count(a, layer) > 0;
+    return (!kind || hn_layer_mixer(l, kind) >= 0) && (!r->has || r->has(a, l));
 }
 
 /* Tensors of a head's role: of states, layers or modules, else 1; of a step its residual blocks. 0: there is none. */
 static int count_of(const hn_arch *a, hn_role role, int k) {
-    return !hn_arch_has(a, role, k) ? 0 : table[role].count ? table[role].count(a, k) : 1;
+    return !hn_arch_has(a, role, k) ? 0 : row_of(role)->count ? row_of(role)->count(a, k) : 1;
 }
 
 bool hn_head_next(const hn_arch *a, hn_tensor_id *t) {
@@ -572,25 +522,28 @@ const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_
 }
 
 float hn_arch_vector_more(const hn_arch *a, hn_role role) {
-    return a->files.norms_less_one && table[role].kind == HN_IS_NORM ? 1 : 0;
+    return a->files.norms_less_one && row_of(role)->kind == HN_IS_NORM ? 1 : 0;
 }
 
-float hn_arch_vector_times(const hn_arch *a, hn_role role) {
-    if (role == HN_ROLE_TOKEN_NORM) return HN_TOKEN_INPUT_SHARE;
-    if (role == HN_ROLE_ROUTER_SCALE) return 1 / sqrtf((float)a->hidden);
-    return hn_role_ends_branch(role) ? a->residual_scale : 1;
+float hn_arch_vector_times(const hn_arch *a, hn_tensor_id t) {
+    if (t.role == HN_ROLE_TOKEN_NORM) return HN_TOKEN_INPUT_SHARE;
+    if (t.role == HN_ROLE_ROUTER_SCALE) return 1 / sqrtf((float)a->hidden);
+    if (!hn_role_ends_branch(t.role)) return 1;
+    const hn_layer_desc *l = &a->layer[t.k];
+    const hn_mixer_kind *kind = kind_of(t.role);
+    return hn_branch_times(a, t.role == HN_ROLE_DOWN_BIAS ? l->ffn_times : l->mixer[kind ? hn_layer_mixer(l, kind) : 0].times);
 }
 
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer) {
     const hn_expert_desc *e = &a->layer[layer].experts;
-    if (table[role].kind == HN_IS_OF_HEADS) return a->layer[layer].heads;
-    return table[role].kind == HN_IS_OF_EXPERTS && (e->stacked || (a->files.form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
+    if (row_of(role)->kind == HN_IS_OF_HEADS) return a->layer[layer].heads;
+    return row_of(role)->kind == HN_IS_OF_EXPERTS && (e->stacked || (a->files.form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
 }
 
 void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]) {
     const hn_layer_desc *l = a->layer && t.role < HN_ROLES_OF_MODELS ? &a->layer[t.k] : NULL;
-    dims[0] = table[t.role].in(a, l, t);
-    dims[1] = table[t.role].out(a, l, t);
+    dims[0] = row_of(t.role)->in(a, l, t);
+    dims[1] = row_of(t.role)->out(a, l, t);
 }
 
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {

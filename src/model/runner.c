@@ -14,8 +14,10 @@ static hunch_status open_table(hn_runner *r, int g, hunch_error *err) {
     r->rows.group[g].page_stride = hn_cache_table_stride(r->groups.cache, r->groups.first + g);
     const size_t table = (size_t)r->rows.group[g].page_stride * (size_t)r->rows.max_texts;
     r->rows.table[g] = hn_zalloc(table, sizeof *r->rows.table[g]);
-    if (r->groups.states == g) r->walk.next_table = hn_zalloc(table, sizeof *r->walk.next_table);
-    return r->rows.table[g] && (r->groups.states != g || r->walk.next_table)
+    const bool states = hn_cache_kind_of(r->groups.cache, r->groups.first + g) == HN_CACHE_STATE;
+    r->groups.kind[g] = hn_cache_kind_of(r->groups.cache, r->groups.first + g);
+    if (states) r->walk.next_table[g] = hn_zalloc(table, sizeof *r->walk.next_table[g]);
+    return r->rows.table[g] && (!states || r->walk.next_table[g])
                ? HUNCH_OK
                : hn_fail_memory(err, "page tables", table * sizeof *r->rows.table[g]);
 }
@@ -24,11 +26,11 @@ static hunch_status open_table(hn_runner *r, int g, hunch_error *err) {
 static hunch_status open_borrowed(hn_runner *r, const hn_layer_place *place, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     r->groups.borrowed = true;
-    for (int i = 0; i < r->m->arch.layers; i++) {
-        const int window = r->m->arch.layer[i].window;
+    for (int i = 0; i < r->m->run.n; i++) {
+        const int window = r->m->run.at[i].window, group = place[i].kept[0].group;
         r->groups.place[i] = place[i];
-        r->groups.read |= 1u << place[i].group;
-        r->groups.n = hn_most(r->groups.n, place[i].group + 1);
+        r->groups.read |= 1u << group;
+        r->groups.n = hn_most(r->groups.n, group + 1);
         if (window > 0) r->groups.window = r->groups.window > 0 ? hn_least(r->groups.window, window) : window;
     }
     for (int g = 0; !st && g < r->groups.n; g++)
@@ -44,20 +46,17 @@ static hunch_status open_tables(hn_runner *r, int first_group, const hn_layer_pl
     r->rows.image = hn_zalloc(1, hn_image_bytes(r->rows.path_room));
     if (!r->groups.place || !r->rows.image) return hn_fail_memory(err, "row tables", hn_image_bytes(r->rows.path_room));
     r->groups.first = first_group;
-    r->groups.inputs = r->groups.states = -1;
     if (place) r->groups.model_id = hn_cache_model_id(r->groups.cache, first_group);
     if (place) return open_borrowed(r, place, err);
-    r->groups.n = hn_kv_groups(&r->m->arch, HN_F32, group, r->groups.place);
+    r->groups.n = hn_kv_groups(r->m->run, HN_F32, group, r->groups.place);
     assert(r->groups.n > 0 || r->m->arch.layers == 0);
     if (r->groups.n > 0) r->groups.model_id = hn_cache_model_id(r->groups.cache, first_group);
     for (int g = 0; g < r->groups.n; g++) {
-        if (group[g].kind == HN_CACHE_ROWS) {
-            r->groups.inputs = g;
-            r->groups.taps = group[g].window;
+        if (group[g].kind == HN_CACHE_ROWS) r->groups.taps = hn_most(r->groups.taps, group[g].window);
+        if (group[g].kind == HN_CACHE_STATE && !r->walk.step) {
             r->walk.step = hn_zalloc(hn_walk_most_steps(r), sizeof *r->walk.step);
             if (!r->walk.step) return hn_fail_memory(err, "a walk", hn_walk_most_steps(r) * sizeof *r->walk.step);
         }
-        if (group[g].kind == HN_CACHE_STATE) r->groups.states = g;
         const hunch_status st = open_table(r, g, err);
         if (st) return st;
     }
@@ -155,9 +154,11 @@ void hn_runner_close(hn_runner **rp) {
     hn_places_close(r);
     hn_ahead_close(r);
     hn_buf_room_close(&r->buffers);
-    for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->rows.table[g]);
+    for (int g = 0; g < HN_MODEL_GROUPS; g++) {
+        hn_free(r->rows.table[g]);
+        hn_free(r->walk.next_table[g]);
+    }
     hn_free(r->walk.step);
-    hn_free(r->walk.next_table);
     hn_free(r->rows.image);
     hn_free(r->groups.place);
     hn_free(r);

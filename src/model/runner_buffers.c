@@ -3,73 +3,55 @@
 #include <string.h>
 
 #include "base/least.h"
+#include "model/mixers.h"
 #include "model/pass_private.h"
 
 /* The largest widths of any layer. */
 typedef struct widths {
-    int q, kv, ffn, qkv, mixed, fused, z, gates;
+    hn_widths mix;
+    int ffn;
     int experts, used, expert, pairs; /* pairs of rows and experts */
-    int heads, head;                  /* of latent attention: heads, and the widest input of a head's own matrix */
     int steps, token;                 /* of gate and up where they are products of their own, and of a token's own input */
     bool branch;
     bool halves;
     int inputs; /* of tokens, for all layers */
-    size_t scratch, delta;
 } widths;
 
-static void widen_delta(widths *w, const hn_backend *b, const hn_layer_desc *l) {
-    const hn_delta d = hn_layer_delta_sizes(l);
-    const size_t scratch = b->delta_scratch(b, &d);
-    w->qkv = hn_most(w->qkv, hn_delta_channels(&d));
-    w->mixed = hn_most(w->mixed, hn_delta_values(&d));
-    w->z = hn_most(w->z, hn_delta_values(&d));
-    w->gates = hn_most(w->gates, 2 * d.value_heads);
-    if (l->delta.fused || l->delta.fused_gates)
-        w->fused = hn_most(w->fused, hn_delta_channels(&d) + hn_delta_values(&d) + 2 * d.value_heads);
-    if (scratch > w->delta) w->delta = scratch;
-}
-
-static void widen_latent(widths *w, const hn_layer_desc *l) {
-    const hn_latent_desc *d = &l->latent;
-    w->fused = hn_most(w->fused, hn_latent_queries_at(d) + l->heads * (d->nope + d->rope));
-    w->z = hn_most(w->z, hn_layer_mixed_width(l));
-    w->head = hn_most(w->head, hn_most(d->nope, d->rank));
-    w->heads = hn_most(w->heads, l->heads);
-    w->mixed = hn_most(w->mixed, hn_most(hn_layer_mixed_width(l), hn_most(d->query_rank, d->rank)));
+/* Those of the layer's mixers. */
+static void widen_mixers(hn_widths *w, const hn_runner *r, int i) {
+    const hn_layer_desc *d = &r->m->run.at[i];
+    const hn_layer_place *place = &r->groups.place[i];
+    for (int k = 0, at = 0; k < hn_layer_mixers(d); at += place->n[k++]) {
+        hn_width_of of = {.backend = r->m->backend, .rows = r->rows.max, .positions = r->max_context + HN_MAX_ROWS};
+        const hn_kept_place first = place->kept[at];
+        hn_kv kv;
+        if (place->n[k] > 0 && r->groups.kind[first.group] == HN_CACHE_KV) {
+            kv = hn_cache_kv(r->groups.cache, r->groups.first + first.group, first.index);
+            of.kv = &kv;
+        }
+        if (d->mixer[k].kind->widen) d->mixer[k].kind->widen(w, d, &d->mixer[k], &of);
+    }
 }
 
 static widths widest(const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_arch *a = &m->arch;
     widths w = {0};
-    for (int i = 0; i < a->layers; i++) {
-        const hn_layer_desc *d = &a->layer[i];
+    for (int i = 0; i < m->run.n; i++) {
+        const hn_layer_desc *d = &m->run.at[i];
         w.ffn = hn_most(w.ffn, d->ffn == HN_FFN_EXPERTS ? d->experts.shared_width : d->ffn_width);
         w.ffn = hn_most(w.ffn, d->token_input);
         w.inputs += d->token_input;
         w.experts = hn_most(w.experts, d->experts.count);
         w.used = hn_most(w.used, d->experts.used);
         w.expert = hn_most(w.expert, d->experts.width);
-        if (hn_ffn_in_steps(a, i)) w.steps = hn_most(w.steps, d->ffn_width);
+        if (hn_ffn_in_steps(m, i)) w.steps = hn_most(w.steps, d->ffn_width);
         w.token = hn_most(w.token, d->token_input);
         w.halves |= d->ffn == HN_FFN_BESIDE;
         w.branch |= d->post_norms || d->experts.shared_width > 0;
-        if (d->mixer == HN_MIXER_DELTA) {
-            widen_delta(&w, m->backend, d);
-            continue;
-        }
-        const hn_layer_place place = r->groups.place[i];
-        const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
-        const size_t s = m->backend->attention_scratch(m->backend, r->rows.max, d->heads, &kv, r->max_context + HN_MAX_ROWS);
-        w.q = hn_most(w.q, d->heads * d->head_dim);
-        w.kv = hn_most(w.kv, d->kv_heads * d->head_dim);
-        if (s > w.scratch) w.scratch = s;
-        if (d->gated) w.fused = hn_most(w.fused, 2 * d->heads * d->head_dim);
-        if (d->gated) w.z = hn_most(w.z, d->heads * d->head_dim);
-        if (d->mixer == HN_MIXER_LATENT) widen_latent(&w, d);
+        widen_mixers(&w.mix, r, i);
     }
-    w.qkv = hn_most(w.qkv, w.q + 2 * w.kv);
-    w.mixed = hn_most(w.mixed, w.q);
+    w.mix.qkv = hn_most(w.mix.qkv, w.mix.attended + 2 * w.mix.kv);
+    w.mix.mixed = hn_most(w.mix.mixed, w.mix.attended);
     w.pairs = r->rows.max * w.used;
     return w;
 }
@@ -81,14 +63,14 @@ static hn_matrix room_rows(hn_buf_room *room, const hn_runner *r, int cols) {
 static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
-    const bool pair = a->layers > 0 && hn_layer_reads_pair(&a->layer[0]);
+    const bool pair = m->run.n > 0 && hn_layer_reads_pair(&m->run.at[0]);
     hn_pass_buffers *l = &r->buf;
     l->x = room_rows(room, r, a->hidden);
     l->in = hn_buf_room_act(room, r->rows.max, pair ? 2 * a->hidden : a->hidden);
-    l->mixed = hn_buf_room_act(room, r->rows.max, w->mixed);
+    l->mixed = hn_buf_room_act(room, r->rows.max, w->mix.mixed);
     l->gated = hn_buf_room_act(room, r->rows.max, w->ffn);
-    l->qkv = room_rows(room, r, w->qkv);
-    l->attended = room_rows(room, r, w->q);
+    l->qkv = room_rows(room, r, w->mix.qkv);
+    l->attended = room_rows(room, r, w->mix.attended);
     l->gate = room_rows(room, r, hn_most(w->steps, w->token));
     l->up = room_rows(room, r, w->steps);
     l->token_inputs = room_rows(room, r, w->inputs);
@@ -97,12 +79,11 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->halves = room_rows(room, r, w->halves ? a->hidden : 0);
     for (int i = 0; i < a->rotations; i++)
         l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, r->max_context), room_rows(room, r, a->rotation[i].dims).at};
-    l->scratch = hn_buf_room_take(room, w->scratch);
-    l->fused = room_rows(room, r, w->fused);
-    l->z = room_rows(room, r, w->z);
-    l->gates = room_rows(room, r, w->gates);
-    l->head_in = hn_buf_room_act(room, hn_least(r->rows.max, HN_MAX_ROWS) * w->heads, w->head);
-    l->delta_scratch = hn_buf_room_take(room, w->delta);
+    l->scratch = hn_buf_room_take(room, w->mix.scratch);
+    l->fused = room_rows(room, r, w->mix.fused);
+    l->z = room_rows(room, r, w->mix.z);
+    l->gates = room_rows(room, r, w->mix.gates);
+    l->head_in = hn_buf_room_act(room, hn_least(r->rows.max, HN_MAX_ROWS) * w->mix.heads, w->mix.head);
 }
 
 static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
@@ -126,14 +107,16 @@ static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
                               .gathered = hn_buf_room_act(room, w->pairs, a->hidden)};
 }
 
-/* Of models with gated delta nets. */
+/* Of models with recurrent layers. */
 static void list_walk(hn_buf_room *room, hn_runner *r) {
     if (!r->walk.step) return;
     r->walk.at.step = hn_buf_room_take(room, hn_walk_most_steps(r) * sizeof *r->walk.step);
     r->walk.at.first = hn_buf_room_take(room, sizeof r->walk.first);
     r->walk.at.fresh = hn_buf_room_take(room, sizeof r->walk.fresh);
-    const size_t pages = (size_t)r->rows.max_texts * (size_t)r->rows.group[r->groups.states].page_stride;
-    r->walk.next_state = hn_buf_room_take(room, sizeof(int32_t) * pages);
+    for (int g = 0; g < r->groups.n; g++) {
+        const size_t pages = (size_t)r->rows.max_texts * (size_t)r->rows.group[g].page_stride;
+        if (r->groups.kind[g] == HN_CACHE_STATE) r->walk.next_state[g] = hn_buf_room_take(room, sizeof(int32_t) * pages);
+    }
 }
 
 /* Of a draft head outside its layers. */

@@ -119,7 +119,7 @@ hunch_status hn_plan_vector(hn_plan *p, hn_tensor_id id, hn_part part, hn_buf *d
     hunch_status st = find_tensor(p, id, dims, &t, err);
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[0];
-    plan_vector(p, t, part, hn_arch_vector_times(a, id.role), hn_arch_vector_more(a, id.role), dst);
+    plan_vector(p, t, part, hn_arch_vector_times(a, id), hn_arch_vector_more(a, id.role), dst);
     p->item[p->n - 1].order = row_order_of(a, id.role, id.k);
     if (a->files.form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(id.role);
     return HUNCH_OK;
@@ -362,7 +362,7 @@ static hunch_status plan_transposed(hn_plan *p, hn_tensor *t, int in, int each, 
     return HUNCH_OK;
 }
 
-static hunch_status plan_split(hn_plan *p, hn_role role, int layer, hn_weight *w, hunch_error *err) {
+hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_weight *w, hunch_error *err) {
     const int heads = p->m->arch.layer[layer].heads;
     uint64_t dims[3];
     char name[128];
@@ -378,32 +378,22 @@ static hunch_status plan_split(hn_plan *p, hn_role role, int layer, hn_weight *w
     return st;
 }
 
-hunch_status hn_plan_heads(hn_plan *p, int layer, hunch_error *err) {
-    const hn_layer_desc *d = &p->m->arch.layer[layer];
-    hn_layer *l = &p->m->layer[layer];
-    const int each = d->latent.nope + d->latent.value;
+hunch_status hn_plan_heads(hn_plan *p, hn_tensor_id id, hn_part part, int heads, hn_weight *transposed, hn_weight *rows, hunch_error *err) {
+    const int each = part.first + part.count;
     uint64_t dims[2];
     hn_tensor *t;
-    hunch_status st;
-    if (d->latent.split) {
-        char both[128]; /* some files have the rows of one tensor too: the same numbers */
-        hn_arch_tensor_name(&p->m->arch, HN_ROLE_KV_B, layer, both);
-        hn_source_take(p->src, both);
-        st = plan_split(p, HN_ROLE_K_B, layer, &l->k_b, err);
-        return st ? st : plan_split(p, HN_ROLE_V_B, layer, &l->v_b, err);
-    }
-    st = find_tensor(p, (hn_tensor_id){HN_ROLE_KV_B, layer, 0}, dims, &t, err);
+    hunch_status st = find_tensor(p, id, dims, &t, err);
     if (st || !t) return st;
-    st = plan_transposed(p, t, d->latent.nope, each, d->heads, &l->k_b, err);
-    if (!st) st = plan_head_rows(p, t, (hn_part){d->latent.nope, d->latent.value}, each, d->heads, &l->v_b, err);
-    l->k_b.phase = hn_role_phase(HN_ROLE_K_B);
-    l->v_b.phase = hn_role_phase(HN_ROLE_V_B);
+    st = plan_transposed(p, t, part.first, each, heads, transposed, err);
+    if (!st) st = plan_head_rows(p, t, part, each, heads, rows, err);
+    transposed->phase = hn_role_phase(id.role);
+    rows->phase = HN_PHASE_O;
     return st;
 }
 
-size_t hn_plan_head_matrices(const hn_arch *a) {
+size_t hn_plan_head_matrices(const hn_plan *p) {
     size_t n = 0;
-    for (int i = 0; i < a->layers; i++) n += a->layer[i].mixer == HN_MIXER_LATENT ? 2 * (size_t)a->layer[i].heads : 0;
+    for (int i = 0; i < p->n; i++) n += p->item[i].weight && p->item[i].weight->of_heads ? (size_t)p->item[i].matrices : 0;
     return n;
 }
 

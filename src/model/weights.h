@@ -70,8 +70,10 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_tensor_id id, hn_part part, bool pair
 /* A table whose rows are read where they lie in the file: no part of what a pass reads. A role that the description does not have is
  * skipped. */
 hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *err);
-/* The matrices of heads of latent attention: k_b and v_b of a layer, from two tensors, or from the rows of one. */
-hunch_status hn_plan_heads(hn_plan *p, int layer, hunch_error *err);
+/* A matrix for each head: of a tensor of their own; or two, from one tensor: of each head's part.first + part.count rows the first are the
+ * one, with rows and columns exchanged, those of `part` the other. */
+hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_weight *w, hunch_error *err);
+hunch_status hn_plan_heads(hn_plan *p, hn_tensor_id id, hn_part part, int heads, hn_weight *transposed, hn_weight *rows, hunch_error *err);
 hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err); /* of a placement that is transposed */
 /* Reads the tensor's first n values as floats, to be freed with hn_free; whether numbers are finite, and the error that they are not. */
 hunch_status hn_plan_read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err);
@@ -93,7 +95,7 @@ hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
 void hn_plan_rotations(hn_plan *p);
 enum { HN_MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 size_t hn_plan_expert_tensors(const hn_arch *a); /* of all layers, at most */
-size_t hn_plan_head_matrices(const hn_arch *a);  /* matrices of heads, of all layers */
+size_t hn_plan_head_matrices(const hn_plan *p);  /* of what is planned */
 /* The factors of 8-bit floats: their number, for all matrices of a tensor; their values, a product's, to be freed with hn_free. */
 size_t hn_plan_factors(const hn_tensor *t);
 hunch_status hn_plan_read_factors(const hn_plan *p, const hn_placement *it, float **out, hunch_error *err);

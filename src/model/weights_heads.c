@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weights_heads.c - loads the matrices of heads whose rows and columns are exchanged: the part of a tensor that makes keys of a latent
- * row is used the other way round, on queries (layer_latent.c). */
+ * row is used the other way round, on queries (mixer_latent.c). */
 #include <string.h>
 
 #include "base/mem.h"

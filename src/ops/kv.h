@@ -31,9 +31,6 @@ static inline size_t hn_kv_bytes(hn_dtype t, int dim, int rows) {
     return count * hn_kv_element_bytes(t) + (t == HN_Q8_0 ? count / HN_KV_SCALED * sizeof(float) : 0);
 }
 
-/* Bytes of K and V of one head and row; v_in_k: 0, or how many numbers of K are V. */
-static inline size_t hn_kv_row_bytes(hn_dtype t, int head_dim, int v_in_k) { return (v_in_k ? 1 : 2) * hn_kv_bytes(t, head_dim, 1); }
-
 /* ---- rows that attention reads, and its work ----------------------------------------------- */
 
 /* The first position that a row sees whose window is counted back from position `at`: its own, or its block's first. */

@@ -134,7 +134,7 @@ enum { ROWS = 24, SEQS = 2, MOST_VALUES = 4 * 80, MOST_CHANNELS = 2 * 2 * 40 + M
 typedef struct bench {
     hn_delta d;
     hn_delta_job j;
-    hn_delta_walk w;
+    hn_row_walk w;
     int channels, values, pages;
     float m[SEQS][ROWS][MOST_CHANNELS], z[SEQS][ROWS][MOST_VALUES], a[SEQS][ROWS][4], b[SEQS][ROWS][4];
     int row[ROWS][SEQS]; /* of the pass */
@@ -169,7 +169,7 @@ static bench *open_bench(hn_backend *o) {
     d->norm = check_put_random(o, d->value_dim);
     d->decay = check_put_random(o, d->value_heads);
     for (int h = 0; h < d->value_heads; h++) hn_host_f32(d->decay)[h] = -fabsf(hn_host_f32(d->decay)[h]) - 0.1f;
-    t->w = (hn_delta_walk){check_mem(o, SEQS * HN_WALK_STEPS * sizeof(hn_walk_step)), check_mem(o, (SEQS + 1) * sizeof(int32_t)),
+    t->w = (hn_row_walk){check_mem(o, SEQS * HN_WALK_STEPS * sizeof(hn_walk_step)), check_mem(o, (SEQS + 1) * sizeof(int32_t)),
                            check_mem(o, SEQS * sizeof(int32_t))};
     const size_t row = sizeof(float) * (size_t)(hn_delta_inputs(d) + 3), unit = sizeof(float) * (size_t)hn_delta_state(d);
     const size_t page = 2 * row > unit ? 2 * row : unit;

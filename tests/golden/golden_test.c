@@ -56,7 +56,7 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
 static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int n) {
     const hn_model *t = &m->target;
     hn_cache_group g[HN_MODEL_GROUPS];
-    const int groups = hn_kv_groups(&t->arch, HN_F32, g, NULL);
+    const int groups = hn_kv_groups(t->run, HN_F32, g, NULL);
     const hn_feature_set set = {{(1u << (t->arch.layers + 1)) - 1, 0, 0, 0}, true};
     hn_cache *cache = NULL;
     hn_runner *r = NULL;

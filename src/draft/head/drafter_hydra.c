@@ -56,12 +56,17 @@ static hunch_status read_prefix(hn_arch *a, hn_source *src, const hn_arch *targe
             err, HUNCH_USAGE,
             "%s: its prefix layer is like the model's layers: expected --target with the model that it drafts for",
             hn_source_path(src));
-    if (of->mixer != HN_MIXER_ATTENTION)
+    if (!hn_layer_is(of, &hn_mixer_attention))
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: a prefix layer, expected a model whose first layer has attention",
                        hn_source_path(src));
-    const hn_layer_desc like = {.heads = of->heads, .kv_heads = of->kv_heads, .head_dim = of->head_dim,
-                                .attention_scale = 1.0f / sqrtf((float)of->head_dim), .ffn = HN_FFN_SWIGLU, .ffn_width = of->ffn_width};
+    const hn_layer_desc like = {.mixer = {{.kind = &hn_mixer_attention}},
+                                .heads = of->heads,
+                                .kv_heads = of->kv_heads,
+                                .head_dim = of->head_dim,
+                                .attention_scale = 1.0f / sqrtf((float)of->head_dim),
+                                .ffn = HN_FFN_SWIGLU,
+                                .ffn_width = of->ffn_width};
     hn_rotation rotation = target->rotation[0];
     rotation.freq_long = NULL; /* also in long texts it rotates as in short ones */
     hunch_status st = hn_rope_add_copy(a, &rotation, err);

@@ -64,8 +64,13 @@ static hunch_status read_layers(hn_arch *a, hn_source *src, const hn_arch *targe
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: %d heads, %d of keys, of a model %d wide: expected heads of an even width",
                        hn_source_path(src), heads, kv_heads, a->hidden);
-    const hn_layer_desc like = {.heads = heads, .kv_heads = kv_heads, .head_dim = dim, .attention_scale = 1.0f / sqrtf((float)dim),
-                                .ffn = HN_FFN_SWIGLU, .ffn_width = (int)up->dims[1]};
+    const hn_layer_desc like = {.mixer = {{.kind = &hn_mixer_attention}},
+                                .heads = heads,
+                                .kv_heads = kv_heads,
+                                .head_dim = dim,
+                                .attention_scale = 1.0f / sqrtf((float)dim),
+                                .ffn = HN_FFN_SWIGLU,
+                                .ffn_width = (int)up->dims[1]};
     st = hn_rope_add(a, dim, &(hn_scaling){.theta = theta, .factor = 1}, err);
     if (st) return st;
     a->norm_eps = (float)eps;

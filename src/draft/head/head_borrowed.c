@@ -18,7 +18,7 @@ static unsigned find_places(const hn_head_passes *h, const hn_layer_place *of_ta
     unsigned groups = 0;
     for (int i = 0; i < h->model.arch.layers; i++) {
         place[i] = of_target[h->model.arch.layer[i].window > 0 ? d->window_layer : d->full_layer];
-        groups |= 1u << place[i].group;
+        groups |= 1u << place[i].kept[0].group;
     }
     return groups;
 }
@@ -36,7 +36,7 @@ hunch_status hn_head_borrowed_attach(hn_head_passes *h, const hn_head_stores *st
     hn_cache_group group[HN_MODEL_GROUPS];
     hn_layer_place *place = hn_zalloc(layers + of_target, sizeof *place);
     if (!place) return hn_fail_memory(err, "the tables of a draft head", (layers + of_target) * sizeof *place);
-    hn_kv_groups(h->target, HN_F32, group, place + layers);
+    hn_kv_groups(hn_layers_of(h->target), HN_F32, group, place + layers);
     const unsigned groups = find_places(h, place + layers, place);
     hunch_status st = open_views(h, groups, err);
     if (!st) st = hn_runner_open_borrowed(&h->runner, &h->model, h->cache, TARGET, place, stores, context, err);

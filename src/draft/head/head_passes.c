@@ -33,7 +33,7 @@ static hunch_status create_logits(hn_head_passes *h, hunch_error *err) {
 
 static void request(const hn_head_passes *h, hn_dtype kv, hn_needs *needs) {
     needs->features = h->set;
-    needs->n_groups = hn_kv_groups(&h->model.arch, kv, needs->group, NULL);
+    needs->n_groups = hn_kv_groups(h->model.run, kv, needs->group, NULL);
     if (hn_head_is_borrowed(h)) needs->n_groups = 0;
     assert(hn_head_is_block(h) || needs->n_groups == (hn_head_has_rows(h) ? 1 : 0));
     for (int g = 0; g < needs->n_groups; g++) {

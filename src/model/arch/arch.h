@@ -11,7 +11,8 @@
 #include "ops/ops.h"
 #include "schema/key_rows.h"
 
-/* Tensors by their role; the table of roles.c has the properties of each. */
+/* Tensors by their role; rows of roles.c and of the kinds of mixers have the properties of each. */
+enum { HN_MIXER_TENSORS = 16 }; /* numbers of roles that a kind of mixers has */
 typedef enum hn_role {
     HN_ROLE_EMBEDDING,
     HN_ROLE_TOKEN_TABLE, /* inputs of each token for all layers, side by side */
@@ -51,31 +52,9 @@ typedef enum hn_role {
     HN_ROLE_INPUT_PRODUCT,
     HN_ROLE_INPUT_NORM,
     HN_ROLE_LAYER_SCALE,
-    /* of latent attention, with HN_ROLE_Q and HN_ROLE_O */
-    HN_ROLE_Q_A, /* with Q_B instead of q if the queries have a rank */
-    HN_ROLE_Q_A_BIAS,
-    HN_ROLE_Q_A_NORM,
-    HN_ROLE_Q_B,
-    HN_ROLE_KV_A,
-    HN_ROLE_KV_A_BIAS,
-    HN_ROLE_KV_A_NORM,
-    HN_ROLE_KV_B, /* rows of keys, then of values, of each head; or these two, a matrix for each head: */
-    HN_ROLE_K_B,  /* with rows and columns exchanged */
-    HN_ROLE_V_B,
-    /* of a gated delta net */
-    HN_ROLE_DELTA_QKV,
-    HN_ROLE_DELTA_Z,
-    HN_ROLE_DELTA_QKVZ, /* instead of both */
-    HN_ROLE_DELTA_B,
-    HN_ROLE_DELTA_A,
-    HN_ROLE_DELTA_BA, /* instead of both */
-    HN_ROLE_DELTA_CONV,
-    HN_ROLE_DELTA_DECAY,
-    HN_ROLE_DELTA_DT,
-    HN_ROLE_DELTA_NORM,
-    HN_ROLE_DELTA_OUT,
+    HN_ROLES_OF_MIXERS, /* of kinds of mixers, those that are theirs alone (HN_ROLE_OF) */
     /* layers of experts, instead of gate, up and down; tensors of experts hold one matrix for each */
-    HN_ROLE_ROUTER,
+    HN_ROLE_ROUTER = HN_ROLES_OF_MIXERS + HN_MIXER_KINDS * HN_MIXER_TENSORS,
     HN_ROLE_ROUTER_BIAS, /* for the choice alone */
     HN_ROLE_SCORE_BIAS,  /* of the router's product */
     HN_ROLE_EXPERT_GATE,
@@ -162,6 +141,7 @@ typedef enum hn_role {
     HN_STEP_OUTPUT_BIAS,
     HN_ROLES
 } hn_role;
+#define HN_ROLE_OF(mixer, k) ((hn_role)(HN_ROLES_OF_MIXERS + HN_MIXER_##mixer * HN_MIXER_TENSORS + (k)))
 static inline bool hn_role_of_steps(hn_role role) { return role >= HN_STEP_RESBLOCK; }
 /* One tensor. k: its layer, step or module, or the state of a head's norm; block: the number of a step's residual block. */
 typedef struct hn_tensor_id {
@@ -228,7 +208,7 @@ typedef struct hn_arch {
     char name[128];
     int layers, hidden, vocab, context;
     float norm_eps, embed_scale;
-    float residual_scale, logit_scale; /* factors of each branch's output and of the logits */
+    float residual_scale, logit_scale; /* factors of every branch's output and of the logits */
     float logit_cap;                   /* logits are cap * tanh(logits / cap); 0: they are not capped */
     bool tied;            /* the output matrix is the embedding */
     hn_layer_desc *layer; /* [layers] */
@@ -278,8 +258,12 @@ void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]); /* the s
  * those of the first step. */
 bool hn_head_next(const hn_arch *a, hn_tensor_id *t);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
-float hn_arch_vector_times(const hn_arch *a, hn_role role); /* the factor of its stored values */
+float hn_arch_vector_times(const hn_arch *a, hn_tensor_id t); /* the factor of its stored values */
+/* The factor of a branch's result: `own` is a mixer's, or that of the feed-forward part. */
+static inline float hn_branch_times(const hn_arch *a, float own) { return a->residual_scale * (own != 0 ? own : 1); }
+bool hn_layer_attends(const hn_layer_desc *l); /* some mixer stores keys */
 /* Properties of a role in every model (roles.c). */
+bool hn_role_exists(hn_role role); /* of mixers some numbers have no tensor */
 const char *hn_role_name(hn_role role, hn_source_kind form); /* the usual name; %d in it is the layer, then the expert */
 const char *hn_role_stacked_name(hn_role role); /* in a folder whose experts are stacked; NULL: the role has none */
 const char *hn_role_single_name(hn_role role);  /* in a GGUF with a tensor for each expert; NULL: the role has none */
@@ -335,6 +319,9 @@ extern const hn_key_row hn_next_layers[];                             /* the las
 extern const hn_key_row hn_moe_keys[], hn_moe_of_deepseek[], hn_moe_of_v3[], hn_moe_of_qwen[], hn_moe_normalised[];
 
 #define HN_LAYER(TYPE, field) .of = HN_OF_LAYER, .at = offsetof(hn_layer_desc, field), .type = HN_KEY_##TYPE
+/* Of mixer k of the layer, whose numbers are a struct `desc`. */
+#define HN_MIXER(TYPE, k, desc, field) \
+    .of = HN_OF_LAYER, .at = offsetof(hn_layer_desc, mixer[k].own) + offsetof(desc, field), .type = HN_KEY_##TYPE
 #define HN_MODEL(TYPE, field) .of = HN_OF_MODEL, .at = offsetof(hn_arch, field), .type = HN_KEY_##TYPE
 #define HN_BESIDE(TYPE) .of = HN_OF_NOTHING, .at = 0, .type = HN_KEY_##TYPE /* checked, or written, alone */
 /* Rows of all families, with another usual value. */

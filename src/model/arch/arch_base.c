@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "format/quantised.h"
-#include "model/arch/arch.h"
+#include "model/arch/latent_desc.h"
 
 /* ---- values that follow from others -------------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ static bool all_blocks(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *
 bool hn_unusual_heads(const hn_arch *a, const hn_key_row *k, double *v) {
     const hn_layer_desc *l = &a->layer[0];
     if (k->of == HN_OF_MODEL) *v = hn_layer_value_dim(l);
-    return l->mixer != HN_MIXER_ATTENTION || l->head_dim * l->heads != a->hidden;
+    return !hn_layer_is(l, &hn_mixer_attention) || l->head_dim * l->heads != a->hidden;
 }
 
 bool hn_any_window(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
@@ -399,7 +399,7 @@ static hunch_status layers_create(hn_arch *a, const hn_layer_desc *usual, hunch_
 }
 
 hunch_status hn_family_read_layers(hn_arch *a, hn_source *src, const hn_family *family, hunch_error *err) {
-    hn_layer_desc usual = {0};
+    hn_layer_desc usual = {.mixer = {{.kind = &hn_mixer_attention}}};
     const hn_file_keys s = hn_family_keys(family);
     hunch_status st = read_stack(a, family, &(hn_key_reading){&s, a, &usual, src}, err);
     if (!st) st = read_rotation(a, src, err);
@@ -407,7 +407,7 @@ hunch_status hn_family_read_layers(hn_arch *a, hn_source *src, const hn_family *
 }
 
 hunch_status hn_family_read(hn_arch *a, hn_source *src, const hn_family *f, hunch_error *err) {
-    hn_layer_desc usual = {0};
+    hn_layer_desc usual = {.mixer = {{.kind = &hn_mixer_attention}}};
     const hn_file_keys s = hn_family_keys(f);
     const hn_key_reading r = {&s, a, &usual, src};
     a->files.form = hn_source_get_kind(src);

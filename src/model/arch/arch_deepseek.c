@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/arch/arch.h"
+#include "model/arch/latent_desc.h"
 
 enum { GREEDY, LIMITED, NOAUX }; /* a folder's methods of choosing experts */
 
@@ -17,7 +17,7 @@ static bool is_gguf(const hn_source *src) {
 /* ---- heads ------------------------------------------------------------------------------------------------------------ */
 
 static hunch_status check_heads(const hn_layer_desc *l, const hn_source *src, hunch_error *err) {
-    const hn_latent_desc *t = &l->latent;
+    const hn_latent_desc *t = hn_latent_of(l->mixer);
     if (l->head_dim > HN_MAX_HEAD_DIM)
         return hn_fail(err, HUNCH_REFUSED, "%s: latent rows of %d + %d numbers, expected at most %d", hn_source_path(src), t->rank, t->rope,
                        HN_MAX_HEAD_DIM);
@@ -50,7 +50,8 @@ static hunch_status read_gguf_heads(hn_latent_desc *t, const hn_arch *a, const h
 }
 
 static hunch_status read_heads(hn_arch *a, hn_layer_desc *l, const hn_source *src, hunch_error *err) {
-    hn_latent_desc *t = &l->latent;
+    hn_latent_desc *t = hn_latent_at(l);
+    l->mixer[0].kind = &hn_mixer_latent;
     const hunch_status st = is_gguf(src) ? read_gguf_heads(t, a, src, err) : HUNCH_OK;
     l->head_dim = t->rank + t->rope;
     l->attention_scale = 1.0f / sqrtf((float)(t->nope + t->rope)); /* of a query before it is made as wide as a row */
@@ -119,15 +120,16 @@ static void finish_rotation(hn_arch *a, bool interleaved) {
     const hn_scaling *s = &r->scaling;
     const bool scaled = s->kind == HN_SCALING_YARN && s->factor > 1 && s->mscale_all > 0;
     const float times = scaled ? (float)(0.1 * s->mscale_all * log(s->factor) + 1) : 1;
-    r->first = a->layer[0].latent.rank;
+    r->first = hn_latent_at(&a->layer[0])->rank;
     a->rope_interleaved = interleaved;
     for (int i = 0; i < a->layers; i++) a->layer[i].attention_scale *= times * times;
 }
 
 void hn_latent_find_tensors(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
-        hn_latent_desc *t = &a->layer[i].latent;
-        t->split = a->layer[i].mixer == HN_MIXER_LATENT && is_gguf(src); /* only then a layer has a name for it */
+        hn_latent_desc *t = hn_latent_at(&a->layer[i]);
+        if (!hn_layer_latent(&a->layer[i])) continue;
+        t->split = is_gguf(src); /* only then a layer has a name for it */
         t->split = t->split && hn_arch_find_tensor(a, src, HN_ROLE_K_B, i);
     }
 }
@@ -153,7 +155,7 @@ static hunch_status finish_glm(hn_arch *a, hn_source *src, hunch_error *err) {
 /* ---- families --------------------------------------------------------------------------------------------------------- */
 
 static bool with_rotated(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
-    *v += a->layer[0].latent.rope;
+    *v += hn_latent_at(&a->layer[0])->rope;
     return true;
 }
 static bool first_sparse(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
@@ -165,19 +167,19 @@ static bool first_sparse(const hn_arch *a, const hn_key_row *k HN_UNUSED, double
 #define SCORES "softmax sigmoid"
 static const hn_key_row keys[] = {
     HN_EPS(NAN, 1e-6),
-    HN_ALWAYS(HN_LAYER(INT, mixer), HN_MIXER_LATENT), HN_ALWAYS(HN_MODEL(BOOL, files.yarn_scores), 1),
+    HN_ALWAYS(HN_MODEL(BOOL, files.yarn_scores), 1),
     HN_ALWAYS(HN_MODEL(REAL, files.rotated), 1),
     {HN_BESIDE(INT), NULL, "moe_layer_freq", 1, 1},
     /* in a GGUF the keys of other families have the size of a latent row */
     {HN_LAYER(INT, kv_heads), "attention.head_count_kv", .usual = {1, 1}, .how = HN_GGUF_WRITTEN},
     {HN_LAYER(INT, head_dim), "attention.key_length", .how = HN_GGUF_WRITTEN},
     {HN_MODEL(INT, files.value_dim), "attention.value_length", .how = HN_GGUF_WRITTEN, .written = hn_unusual_heads},
-    {HN_LAYER(INT, latent.query_rank), "attention.q_lora_rank", "q_lora_rank", 1, 1 << 16, .how = HN_ZERO_IS_NONE | HN_IF_SET},
-    {HN_LAYER(INT, latent.rank), "attention.kv_lora_rank", "kv_lora_rank", 1, 1 << 16, {NAN, NAN}},
-    {HN_LAYER(INT, latent.rope), "rope.dimension_count", "qk_rope_head_dim", 2, 512, {NAN, NAN}, HN_NEVER_WRITTEN},
-    {HN_LAYER(INT, latent.nope), "attention.key_length_mla", "qk_nope_head_dim", 1, 512, {0, NAN}, HN_GGUF_WRITTEN,
+    {HN_LATENT(INT, query_rank), "attention.q_lora_rank", "q_lora_rank", 1, 1 << 16, .how = HN_ZERO_IS_NONE | HN_IF_SET},
+    {HN_LATENT(INT, rank), "attention.kv_lora_rank", "kv_lora_rank", 1, 1 << 16, {NAN, NAN}},
+    {HN_LATENT(INT, rope), "rope.dimension_count", "qk_rope_head_dim", 2, 512, {NAN, NAN}, HN_NEVER_WRITTEN},
+    {HN_LATENT(INT, nope), "attention.key_length_mla", "qk_nope_head_dim", 1, 512, {0, NAN}, HN_GGUF_WRITTEN,
      .written = with_rotated},
-    {HN_LAYER(INT, latent.value), "attention.value_length_mla", "v_head_dim", 1, 512, {0, NAN}, HN_GGUF_WRITTEN},
+    {HN_LATENT(INT, value), "attention.value_length_mla", "v_head_dim", 1, 512, {0, NAN}, HN_GGUF_WRITTEN},
     HN_ROWS_END};
 static const hn_key_row by_softmax[] = {{HN_BESIDE(WORD), NULL, "scoring_func", 0, 0, .words = SCORES},
                                         {HN_MODEL(WORD, files.choice), NULL, "topk_method", GREEDY, LIMITED, .words = METHODS},

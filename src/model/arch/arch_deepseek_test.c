@@ -62,7 +62,7 @@ static void test_row_bytes(void **state) {
     folder_write_changed(V3, "\"kv_lora_rank\": 32", "\"kv_lora_rank\": 512");
     hn_source *s = folder_open();
     assert_int_equal(hn_arch_read(&a, s, &err), HUNCH_OK);
-    assert_int_equal(hn_model_row_bytes(&a, HN_BF16, &window), 4 * 2 * (512 + 16));
+    assert_int_equal(hn_model_row_bytes(hn_layers_of(&a), HN_BF16, &window), 4 * 2 * (512 + 16));
     assert_int_equal(window, 0);
     hn_arch_fini(&a);
     hn_source_close(&s);

@@ -6,26 +6,29 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/arch/arch.h"
+#include "model/arch/delta_desc.h"
 
 enum { USUAL_INTERVAL = 4, MOST_TAPS = 8, MOST_VALUE = 512 };
 
 /* ---- which layers ------------------------------------------------------------------------------------------------- */
 
-static void mark_period(hn_arch *a, int period) {
-    for (int i = 0; i < a->layers; i++) a->layer[i].mixer = (i + 1) % period ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
+static int is_delta(const hn_layer_desc *l) {
+    return l->mixer[0].kind == &hn_mixer_delta;
 }
 
 static void set_delta(hn_layer_desc *l, bool delta) {
-    l->mixer = delta ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
+    l->mixer[0].kind = delta ? &hn_mixer_delta : &hn_mixer_attention;
+}
+
+static void mark_period(hn_arch *a, int period) {
+    for (int i = 0; i < a->layers; i++) set_delta(&a->layer[i], (i + 1) % period);
 }
 
 static hunch_status listed_layers(hn_arch *a, const hn_source *src, const char *key, const hn_array *list, hunch_error *err) {
     const size_t most = (size_t)(a->layers + a->files.next_layers);
     if (hn_array_is_strings(list) || (hn_array_count(list) != most && hn_array_count(list) != (size_t)a->layers))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s, expected %zu flags", hn_source_path(src), key, most);
-    for (int i = 0; i < a->layers; i++)
-        a->layer[i].mixer = hn_array_number(list, (size_t)i) != 0 ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
+    for (int i = 0; i < a->layers; i++) set_delta(&a->layer[i], hn_array_number(list, (size_t)i) != 0);
     return HUNCH_OK;
 }
 
@@ -43,18 +46,17 @@ static hunch_status layers_by_heads(hn_arch *a, const hn_source *src, bool *list
     *listed = hn_source_get_kind(src) == HN_SOURCE_GGUF && !hn_source_array(src, key, &list, NULL) && list && has_zero(list);
     if (!*listed) return HUNCH_OK;
     hunch_status st = listed_layers(a, src, key, list, err);
-    for (int i = 0; !st && i < a->layers; i++)
-        a->layer[i].mixer = a->layer[i].mixer == HN_MIXER_DELTA ? HN_MIXER_ATTENTION : HN_MIXER_DELTA;
+    for (int i = 0; !st && i < a->layers; i++) set_delta(&a->layer[i], !is_delta(&a->layer[i]));
     return st;
 }
 
 /* Ollama's files say twice which layers have attention. */
 static hunch_status check_period(const hn_arch *a, const hn_source *src, int period, hunch_error *err) {
     for (int i = 0; period > 0 && i < a->layers; i++)
-        if (((i + 1) % period == 0) != (a->layer[i].mixer == HN_MIXER_ATTENTION))
+        if (((i + 1) % period == 0) != !is_delta(&a->layer[i]))
             return hn_fail(err, HUNCH_REFUSED,
                            "%s: %s.attention.head_count_kv gives layer %d %s keys, expected as %s.full_attention_interval, %d, says",
-                           hn_source_path(src), a->family->gguf_name, i, a->layer[i].mixer == HN_MIXER_ATTENTION ? "heads of" : "no",
+                           hn_source_path(src), a->family->gguf_name, i, !is_delta(&a->layer[i]) ? "heads of" : "no",
                            a->family->gguf_name, period);
     return HUNCH_OK;
 }
@@ -82,7 +84,7 @@ static hunch_status read_mixers(hn_arch *a, const hn_source *src, hunch_error *e
     if (!st && list) st = listed_layers(a, src, recurrent, list, err);
     if (!st && !types && !list) st = layers_by_heads(a, src, &listed, err);
     if (!st && !types && !list) st = layers_by_period(a, src, listed, err);
-    for (int i = 0; i < a->layers; i++) attending += a->layer[i].mixer == HN_MIXER_ATTENTION;
+    for (int i = 0; i < a->layers; i++) attending += !is_delta(&a->layer[i]);
     if (!st && attending == 0)
         st = hn_fail(err, HUNCH_REFUSED, "%s: none of %d layers has attention, expected at least one", hn_source_path(src), a->layers);
     return st;
@@ -107,15 +109,15 @@ static hunch_status finish_sizes(const hn_arch *a, hn_delta_desc *d, const hn_so
 
 static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    hn_delta_desc d = a->layer[0].delta;
+    hn_delta_desc d = *hn_delta_at(&a->layer[0]);
     hunch_status st = read_mixers(a, src, err);
     if (!st) st = finish_sizes(a, &d, src, err);
     if (st) return st;
     a->files.norms_less_one = !gguf;
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
-        const bool delta = l->mixer == HN_MIXER_DELTA;
-        l->delta = d;
+        const bool delta = is_delta(l);
+        *hn_delta_at(l) = d;
         if (delta) l->gated = l->qk_norm = l->qkv_bias = l->o_bias = false;
         if (delta || !gguf) continue;
         l->qkv_bias = hn_arch_find_tensor(a, src, HN_ROLE_Q_BIAS, i);
@@ -124,15 +126,11 @@ static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
     return HUNCH_OK;
 }
 
-static int is_delta(const hn_layer_desc *l) {
-    return l->mixer == HN_MIXER_DELTA;
-}
-
 /* Qwen3-Next: a GGUF has the value heads of one key head side by side, as a folder, and b and a by key heads; a folder
  * and older GGUF files also have q, k, v and z by key heads. */
 static void mark_next(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
-        hn_delta_desc *d = &a->layer[i].delta;
+        hn_delta_desc *d = hn_delta_at(&a->layer[i]);
         d->fused = a->files.form == HN_SOURCE_HF || hn_arch_find_tensor(a, src, HN_ROLE_DELTA_QKVZ, i);
         d->tiled = false;
         d->fused_gates = true;
@@ -159,7 +157,7 @@ static hunch_status read_next(hn_arch *a, hn_source *src, hunch_error *err) {
 
 static double most_inner(const hn_arch *a) { return a->files.form == HN_SOURCE_HF ? MOST_VALUE : 1 << 19; }
 static bool inner(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
-    *v *= a->layer[0].delta.value_heads;
+    *v *= hn_delta_at(&a->layer[0])->value_heads;
     return true;
 }
 
@@ -212,11 +210,11 @@ static const hn_key_row keys[] = {
     HN_ALWAYS(HN_LAYER(BOOL, hybrid), 1), HN_ALWAYS(HN_LAYER(BOOL, fused_qkv), 0), /* in a GGUF that name is another matrix */
     {HN_LAYER(BOOL, gated), NULL, "attn_output_gate", 0, 1, {1, 1}},
     {HN_BESIDE(WORD), NULL, "output_gate_type", .words = "swish"},
-    {HN_LAYER(INT, delta.taps), "ssm.conv_kernel", "linear_conv_kernel_dim", 1, MOST_TAPS, {NAN, 4}},
-    {HN_LAYER(INT, delta.key_dim), "ssm.state_size", "linear_key_head_dim", 1, 512, {NAN, 128}},
-    {HN_LAYER(INT, delta.key_heads), "ssm.group_count", "linear_num_key_heads", 1, 1024, {NAN, 16}},
-    {HN_LAYER(INT, delta.value_heads), "ssm.time_step_rank", "linear_num_value_heads", 1, 1024, {NAN, 32}},
-    {HN_LAYER(INT, delta.value_dim), "ssm.inner_size", "linear_value_head_dim", 1, 0, {NAN, 128}, .up_to = most_inner, .written = inner},
+    {HN_DELTA(INT, taps), "ssm.conv_kernel", "linear_conv_kernel_dim", 1, MOST_TAPS, {NAN, 4}},
+    {HN_DELTA(INT, key_dim), "ssm.state_size", "linear_key_head_dim", 1, 512, {NAN, 128}},
+    {HN_DELTA(INT, key_heads), "ssm.group_count", "linear_num_key_heads", 1, 1024, {NAN, 16}},
+    {HN_DELTA(INT, value_heads), "ssm.time_step_rank", "linear_num_value_heads", 1, 1024, {NAN, 32}},
+    {HN_DELTA(INT, value_dim), "ssm.inner_size", "linear_value_head_dim", 1, 0, {NAN, 128}, .up_to = most_inner, .written = inner},
     {HN_MODEL(LIST, rotation), "rope.dimension_sections", .fill = sections},
     {HN_BESIDE(INT), "full_attention_interval", .how = HN_LATER, .written = period_of},
     {HN_LAYER(LIST, mixer), "attention.recurrent_layers", .each = is_delta, .written = no_period},

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "convert/convert.h"
+#include "model/arch/delta_desc.h"
 #include "model/head/head.h"
 #include "model/model.h"
 #include "model/folder_for_tests.h" /* last: it calls a type "bytes" */
@@ -68,9 +69,9 @@ static void test_read(void **state) {
     folder_write_changed(GOLDEN, "\"full_attention_interval\": 4",
                          "\"layer_types\": [\"linear_attention\", \"linear_attention\", \"linear_attention\", \"full_attention\"]");
     assert_int_equal(mark(folder_open(), &a, &err), HUNCH_OK);
-    assert_true(a.layer[0].mixer == HN_MIXER_DELTA && a.layer[3].mixer == HN_MIXER_ATTENTION && a.layer[3].gated);
+    assert_true(hn_layer_is(&a.layer[0], &hn_mixer_delta) && hn_layer_is(&a.layer[3], &hn_mixer_attention) && a.layer[3].gated);
     assert_true(a.rotation[0].dims == 8 && a.files.norms_less_one && a.layer[3].qk_norm && !a.layer[0].qk_norm);
-    assert_true(a.layer[0].delta.taps == 4 && !a.layer[0].delta.tiled);
+    assert_true(hn_delta_at(a.layer)->taps == 4 && !hn_delta_at(a.layer)->tiled);
     hn_arch_fini(&a);
     folder_write_changed(GOLDEN, "\"partial_rotary_factor\": 0.25", "\"other\": 1"); /* a quarter is the default */
     assert_int_equal(mark(folder_open(), &a, &err), HUNCH_OK);

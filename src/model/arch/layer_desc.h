@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_desc.h - what a layer is, of a target or of a draft head: its mixer and feed-forward half, heads, widths, window, and which of the
- * model's rotations its heads have. Layer code (layer_*.c) switches on it. */
+/* layer_desc.h - what a layer is, of a target or of a draft head: its mixers and feed-forward half, heads, widths, window, and which of the
+ * model's rotations its heads have. */
 #ifndef HN_LAYER_DESC_H
 #define HN_LAYER_DESC_H
 #include <stdbool.h>
 
-/* A new kind of layer is a value here, fields below, roles for its tensors (arch.h), and a file layer_*.c that pass.c calls. */
-typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_LATENT, HN_MIXER_DELTA } hn_mixer;
+/* The kinds of mixers: what a kind is is in model/mixers.h, and each has a file, model/mixer_NAME.c. */
+#define HN_MIXERS(MIXER) \
+    MIXER(attention)     \
+    MIXER(latent)        \
+    MIXER(delta)
+typedef struct hn_mixer_kind hn_mixer_kind;
+#define HN_MIXER_DECLARED(NAME) extern const hn_mixer_kind hn_mixer_##NAME;
+HN_MIXERS(HN_MIXER_DECLARED)
+#define HN_MIXER_NUMBERED(NAME) HN_MIXER_##NAME,
+enum { HN_MIXERS(HN_MIXER_NUMBERED) HN_MIXER_KINDS };
+
+enum { HN_LAYER_MIXERS = 2, HN_MIXER_NUMBERS = 12 };
+/* A mixer of a layer. Attention and latent attention share the heads that the layer describes; other kinds have all their sizes in `own`.
+ * */
+typedef struct hn_mixer_desc {
+    const hn_mixer_kind *kind; /* NULL: the layer has no more */
+    float times;               /* factor of its result, beside that of all branches (hn_arch.residual_scale); 0: 1 */
+    int own[HN_MIXER_NUMBERS]; /* a struct of ints that the kind's file describes */
+} hn_mixer_desc;
+
 typedef enum hn_ffn {
     HN_FFN_SWIGLU,
     HN_FFN_GEGLU,
     HN_FFN_EXPERTS,
-    HN_FFN_BESIDE /* GeGLU, and experts of GeGLU beside it, each with norms of its own; their sum is normed */
+    HN_FFN_BESIDE, /* GeGLU, and experts of GeGLU beside it, each with norms of its own; their sum is normed */
+    HN_FFN_NONE
 } hn_ffn;
 
-/* What a layer's attention reads. */
+/* What a layer's mixers read. */
 typedef enum hn_layer_input {
     HN_INPUT_NORMED, /* the norm of the stream */
     HN_INPUT_PLAIN,  /* the stream itself */
     HN_INPUT_PAIR,   /* norm(embedding) | norm(stream), twice as wide: first layer of a draft head */
     HN_INPUT_PAIR_NORMED /* the same, and the stream continues as its norm */
 } hn_layer_input;
-
-/* Sizes and layout of a gated delta net (ops/delta.h). */
-typedef struct hn_delta_desc {
-    int key_heads, value_heads, key_dim, value_dim, taps;
-    bool tiled;       /* the file has its value heads tiled */
-    bool fused;       /* q, k, v and z of each key head are adjacent rows of one matrix */
-    bool fused_gates; /* b and a of each key head are adjacent rows of one matrix */
-} hn_delta_desc;
-/* Latent attention (DeepSeek-V2, 2405.04434), in its absorbed form: all heads read one row of `rank` numbers, their keys and values,
- * and `rope` numbers that are rotated; a head's query is made as wide by a matrix of its own, and its result brought back by another. */
-typedef struct hn_latent_desc {
-    int query_rank;   /* of the product that makes the queries; 0: it is one matrix */
-    int rank, rope;   /* of a row of the cache */
-    int nope, value;  /* width of a head's query without its rotated part, and of its result */
-    bool split;       /* the file has the two matrices of each head apart, those of the keys transposed */
-} hn_latent_desc;
 
 /* The experts of a layer; hn_router describes how rows choose among them. */
 typedef struct hn_expert_desc {
@@ -54,9 +57,7 @@ typedef struct hn_expert_desc {
 } hn_expert_desc;
 
 typedef struct hn_layer_desc {
-    hn_mixer mixer;
-    hn_delta_desc delta;   /* of HN_MIXER_DELTA */
-    hn_latent_desc latent; /* of HN_MIXER_LATENT, whose kv_heads is 1 */
+    hn_mixer_desc mixer[HN_LAYER_MIXERS]; /* they read the same input, and their results are added; without any the layer is a half */
     hn_layer_input input;
     int heads, kv_heads;
     int head_dim; /* of queries and keys; of a latent row rank + rope */
@@ -76,6 +77,7 @@ typedef struct hn_layer_desc {
     bool gated;            /* each head of q is followed by a gate; the head's result is multiplied by its sigmoid */
     bool hybrid;           /* a GGUF calls the norm before the feed-forward half post_attention_norm */
     hn_ffn ffn;
+    float ffn_times;       /* as a mixer's */
     int ffn_width;
     bool fused_gate_up; /* gate and up are one matrix */
     bool gate_up_bias, down_bias;
@@ -87,18 +89,16 @@ typedef struct hn_layer_desc {
 static inline bool hn_layer_has_experts(const hn_layer_desc *l) { return l->ffn == HN_FFN_EXPERTS || l->ffn == HN_FFN_BESIDE; }
 /* A token's inputs are the mean of two parts, times the root of 2: each is multiplied by the root of 1/2. */
 #define HN_TOKEN_INPUT_SHARE 0.70710678f
-/* Whether it stores keys; how many of a key's first numbers are its value, 0: values are stored beside keys; the width of values. */
-static inline bool hn_layer_attends(const hn_layer_desc *l) { return l->mixer != HN_MIXER_DELTA; }
-static inline int hn_layer_value_in_key(const hn_layer_desc *l) { return l->mixer == HN_MIXER_LATENT ? l->latent.rank : 0; }
-static inline int hn_layer_value_dim(const hn_layer_desc *l) { return l->mixer == HN_MIXER_LATENT ? l->latent.rank : l->head_dim; }
-/* Columns before the queries in the products of a latent layer. */
-static inline int hn_latent_queries_at(const hn_latent_desc *d) { return d->query_rank + d->rank + d->rope; }
-/* Width of the input of o. */
-static inline int hn_layer_mixed_width(const hn_layer_desc *l) {
-    return l->heads * (l->mixer == HN_MIXER_LATENT ? l->latent.value : l->head_dim);
+/* How many mixers it has; which of them is of this kind, -1: none is. */
+static inline int hn_layer_mixers(const hn_layer_desc *l) { return !l->mixer[0].kind ? 0 : !l->mixer[1].kind ? 1 : 2; }
+static inline int hn_layer_mixer(const hn_layer_desc *l, const hn_mixer_kind *kind) {
+    return l->mixer[0].kind == kind ? 0 : l->mixer[1].kind == kind ? 1 : -1;
 }
+static inline bool hn_layer_is(const hn_layer_desc *l, const hn_mixer_kind *kind) { return l->mixer[0].kind == kind && !l->mixer[1].kind; }
+/* Whether it has a feed-forward part without experts. */
+static inline bool hn_layer_is_dense(const hn_layer_desc *l) { return l->ffn != HN_FFN_EXPERTS && l->ffn != HN_FFN_NONE; }
 
-/* Whether its attention reads a pair. */
+/* Whether its mixers read a pair. */
 static inline bool hn_layer_reads_pair(const hn_layer_desc *l) { return l->input == HN_INPUT_PAIR || l->input == HN_INPUT_PAIR_NORMED; }
 
 /* How frequencies are made from theta^(-2i / dims); arch_rope.c. */

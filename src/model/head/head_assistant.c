@@ -160,7 +160,7 @@ static hunch_status create_layers(hn_arch *a, const hn_source *src, const shape 
 static hunch_status describe_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
     for (int i = 0; i < a->layers; i++) {
         const int kind = a->layer[i].window > 0 ? OF_WINDOW : OF_FULL;
-        a->layer[i] = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION, .heads = s->heads, .kv_heads = s->kinds.kv_heads[kind],
+        a->layer[i] = (hn_layer_desc){.mixer = {{.kind = &hn_mixer_attention}}, .heads = s->heads, .kv_heads = s->kinds.kv_heads[kind],
                                       .head_dim = s->kinds.dim[kind], .window = a->layer[i].window, .attention_scale = 1, .qk_norm = true,
                                       .kv_back = 1, .rotation = kind, .post_norms = true, .ffn = HN_FFN_GEGLU, .ffn_width = s->ffn,
                                       .scaled = true};
@@ -216,7 +216,7 @@ static int last_owner(const hn_arch *target, bool window) {
     int last = -1;
     for (int i = 0; i < target->layers; i++) {
         const hn_layer_desc *l = &target->layer[i];
-        if (l->mixer == HN_MIXER_ATTENTION && l->kv_back == 0 && (l->window > 0) == window) last = i;
+        if (hn_layer_is(l, &hn_mixer_attention) && l->kv_back == 0 && (l->window > 0) == window) last = i;
     }
     return last;
 }

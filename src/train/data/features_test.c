@@ -55,7 +55,7 @@ static hunch_status make(const char *folder, const hn_train_texts *t, int n_stat
 static void check_rows(const hn_feature_text *have, const hn_train_text *want) {
     hn_cache_group group[HN_MAX_GROUPS];
     const hn_feature_set set = {{1 << 1 | 1 << 3}, true};
-    const int n = hn_kv_groups(&model->target.arch, HN_BF16, group, NULL), id = 0, width = model->target.arch.hidden;
+    const int n = hn_kv_groups(model->target.run, HN_BF16, group, NULL), id = 0, width = model->target.arch.hidden;
     hn_cache *cache;
     hn_runner *runner;
     group[0].page_rows = 16;

@@ -34,7 +34,7 @@ static hunch_status passes_open(hn_states *s, const int32_t *boundary, int longe
     hn_cache_group group[HN_MAX_GROUPS];
     hn_feature_set set = {{0}, false};
     const hn_model *m = s->target;
-    const int groups = hn_kv_groups(&m->arch, HN_BF16, group, NULL);
+    const int groups = hn_kv_groups(m->run, HN_BF16, group, NULL);
     if (groups == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
     for (int i = 0; i < s->n; i++) {
         const int b = s->boundary[i] = boundary[i];

@@ -19,7 +19,7 @@ static const char *odd_model(const hn_arch *a) {
 }
 
 static const char *odd_layer(const hn_layer_desc *l, const hn_layer_desc *first) {
-    if (l->mixer != HN_MIXER_ATTENTION || l->ffn != HN_FFN_SWIGLU) return "layers that are not attention and SwiGLU";
+    if (!hn_layer_is(l, &hn_mixer_attention) || l->ffn != HN_FFN_SWIGLU) return "layers that are not attention and SwiGLU";
     if (l->window || l->rotation != 0) return "layers with windows, or without a rotation";
     if (l->qkv_bias || l->o_bias || l->gate_up_bias || l->down_bias) return "biases";
     if (l->post_norms || l->gated || l->fused_qkv || l->fused_gate_up) return "more norms, gates or fused matrices";

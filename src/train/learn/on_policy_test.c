@@ -150,7 +150,7 @@ static void test_texts(void **state) {
 /* The distribution of each token after ids[0] .. ids[n - 1] among the kept ones, by the target's own passes and logits: [n][KEPT]. */
 static void dists_of(const int32_t *ids, int n, const int32_t *kept, double *dist) {
     hn_cache_group group[HN_MAX_GROUPS];
-    const int groups = hn_kv_groups(&model->target.arch, HN_BF16, group, NULL), id = 0;
+    const int groups = hn_kv_groups(model->target.run, HN_BF16, group, NULL), id = 0;
     hn_cache *cache;
     hn_runner *runner;
     group[0].page_rows = 16;

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mixer_attention.c - grouped-query attention over the paged cache. Its tensors are among those of roles.c, since draft heads name them,
+ * and its weights in hn_layer. */
+#include "base/least.h"
+#include "model/mixers.h"
+#include "ops/kv.h"
+
+/* ---- weights ------------------------------------------------------------------------------------------------------------ */
+
+static int matrices(const hn_layer *l, const void *own HN_UNUSED, const hn_weight *w[]) {
+    const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o};
+    for (int i = 0; i < 4; i++) w[i] = all[i];
+    return 4;
+}
+
+static int forms(const hn_backend *b, hn_layer *l, void *own HN_UNUSED) {
+    const hn_weight *const read[] = {&l->q, &l->k, &l->v};
+    int of_input = 0;
+    for (int i = 0; i < 3; i++)
+        if (read[i]->out > 0) of_input |= b->act_forms(b, read[i]->dtype);
+    l->o_forms = b->act_forms(b, l->o.dtype);
+    return of_input;
+}
+
+/* ---- what it keeps ------------------------------------------------------------------------------------------------------- */
+
+static int keeps(const hn_layer_desc *l, const hn_mixer_desc *own HN_UNUSED, hn_cache_group keep[HN_MOST_KEPT]) {
+    keep[0] = (hn_cache_group){.name = l->window > 0 ? "window" : "attention", .kind = HN_CACHE_KV, .window = l->window,
+                               .kv_heads = l->kv_heads, .head_dim = l->head_dim};
+    return 1;
+}
+
+void hn_attention_work(const hn_layer_desc *l, const hn_cache_group *keep, hn_dtype type, int committed, int n, hn_kv_work *w) {
+    const hn_attention_params how = hn_layer_how(l);
+    const hn_kv kv = hn_group_kv(keep, type);
+    const int read = hn_kv_read(&how, committed, n);
+    w->elements += hn_kv_elements(&kv, read);
+    w->bytes += hn_kv_read_bytes(&kv, read);
+    for (int r = 0; r < n; r++) w->macs += hn_kv_macs(&kv, &how, committed + r, committed + r);
+}
+
+static void work(const hn_layer_desc *l, const hn_mixer_desc *own, hn_dtype type, int committed, int n, hn_kv_work *w) {
+    hn_cache_group keep[HN_MOST_KEPT];
+    keeps(l, own, keep);
+    hn_attention_work(l, keep, type, committed, n, w);
+}
+
+void hn_attention_widen(hn_widths *w, const hn_layer_desc *l, const hn_width_of *of) {
+    const size_t scratch = of->backend->attention_scratch(of->backend, of->rows, l->heads, of->kv, of->positions);
+    w->attended = hn_most(w->attended, l->heads * l->head_dim);
+    w->kv = hn_most(w->kv, l->kv_heads * l->head_dim);
+    if (scratch > w->scratch) w->scratch = scratch;
+}
+
+static void widen(hn_widths *w, const hn_layer_desc *l, const hn_mixer_desc *own HN_UNUSED, const hn_width_of *of) {
+    hn_attention_widen(w, l, of);
+    if (l->gated) w->fused = hn_most(w->fused, 2 * l->heads * l->head_dim);
+    if (l->gated) w->z = hn_most(w->z, l->heads * l->head_dim);
+}
+
+/* ---- a pass -------------------------------------------------------------------------------------------------------------- */
+
+/* Separates q and gates: in the product each head of q is followed by its gate. */
+static void part_gates(const hn_exec *ex, hn_count n, const hn_layer_desc *d, hn_matrix q, hn_matrix gates, const hn_pass_buffers *s) {
+    const hn_matrix both = hn_columns(s->fused, 0, 2 * q.cols);
+    const hn_pick part[] = {{both, q, 0, d->head_dim, 2 * d->head_dim}, {both, gates, d->head_dim, d->head_dim, 2 * d->head_dim}};
+    ex->ops->pick(ex, n, part, 2);
+}
+
+/* The attention's result, scaled or gated, in the form that o reads. */
+static void mix(const hn_exec *ex, const hn_mixing *x, hn_count n, hn_matrix attended, hn_act mixed) {
+    if (x->d->gated) {
+        const hn_glu_in in = {.gate = hn_columns(x->s->z, 0, attended.cols), .up = attended};
+        ex->ops->glu(ex, n, HN_GATE, &in, x->times, mixed);
+        return;
+    }
+    ex->ops->scale(ex, n, attended, x->times);
+    ex->ops->quantise(ex, n, attended, mixed);
+}
+
+/* Queries, keys and values side by side; queries alone if the layer stores no rows. */
+static hn_qkv heads_of(const hn_layer_desc *d, bool stores, const hn_pass_buffers *s) {
+    const int q = d->heads * d->head_dim, kv = stores ? d->kv_heads * d->head_dim : 0;
+    return (hn_qkv){hn_columns(s->qkv, 0, q), hn_columns(s->qkv, q, kv), hn_columns(s->qkv, q + kv, kv), d->head_dim};
+}
+
+static void run(const hn_exec *ex, const hn_mixing *m) {
+    const hn_ops *o = ex->ops;
+    const hn_layer *l = &m->m->layer[m->layer];
+    const hn_layer_desc *d = m->d;
+    const hn_pass_buffers *s = m->s;
+    const hn_rows *rows = m->kept[0].rows;
+    const hn_kv *kv = &m->kept[0].kv;
+    const bool stores = rows->slot.mem && d->kv_back == 0; /* else queries alone */
+    const hn_count n = rows->n;
+    const int q_width = d->heads * d->head_dim;
+    const hn_qkv x = heads_of(d, stores, s);
+    const hn_matrix fused = hn_columns(s->fused, 0, 2 * q_width), attended = hn_columns(s->attended, 0, q_width);
+    const hn_linear_out qkv[] = {{&l->q, d->gated ? fused : x.q}, {&l->k, x.k}, {&l->v, x.v}};
+    const hn_pick copy = {x.k, x.v, 0, x.v.cols, 0};
+    const hn_linear_out out = {&l->o, m->to};
+    const hn_act mixed = hn_act_of(s->mixed, q_width, l->o_forms);
+
+    o->linear(ex, n, m->in, qkv, !stores ? 1 : d->v_is_k ? 2 : 3, false);
+    if (d->gated && d->qkv_bias) o->add_bias(ex, n, fused, l->gated_bias);
+    if (d->gated) part_gates(ex, n, d, x.q, hn_columns(s->z, 0, q_width), s);
+    if (stores && d->v_is_k) o->pick(ex, n, &copy, 1);
+    if (d->qkv_bias || d->qk_norm || d->v_norm) o->fix_heads(ex, n, &l->heads, &x);
+    o->rope_store(ex, rows, hn_layer_rotation(s, d), kv, &x);
+    hn_attention_params how = hn_layer_how(d);
+    how.sinks = l->sinks;
+    how.ahead |= !rows->slot.mem; /* rows without slots see up to the last one of others */
+    const bool later = d->gated || m->times != 1;
+    o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(mixed, q_width, later ? 0 : l->o_forms), s->scratch);
+    if (later) mix(ex, m, n, attended, mixed);
+    o->linear(ex, n, mixed, &out, 1, m->add);
+    if (d->o_bias) o->add_bias(ex, n, out.y, l->o_bias);
+}
+
+/* Rows of the text in a head of blocks (DFlash, 2602.06036): keys and values by the layer's own products from one vector for each position,
+ * norm(fc(feature)). */
+static void context(const hn_exec *ex, const hn_mixing *m) {
+    const hn_ops *o = ex->ops;
+    const hn_layer *l = &m->m->layer[m->layer];
+    const hn_layer_desc *d = m->d;
+    const hn_rows *rows = m->kept[0].rows;
+    const int width = d->kv_heads * d->head_dim;
+    const hn_qkv x = {hn_no_matrix, hn_columns(m->s->qkv, 0, width), hn_columns(m->s->qkv, width, width), d->head_dim};
+    const hn_linear_out both[] = {{&l->k, x.k}, {&l->v, x.v}};
+    o->linear(ex, rows->n, m->in, both, 2, false);
+    if (d->qkv_bias || d->qk_norm || d->v_norm) o->fix_heads(ex, rows->n, &l->heads, &x);
+    o->rope_store(ex, rows, hn_layer_rotation(m->s, d), &m->kept[0].kv, &x);
+}
+
+const hn_mixer_kind hn_mixer_attention = {.name = "attention", .attends = true, .matrices = matrices, .forms = forms, .keeps = keeps,
+                                          .work = work, .widen = widen, .run = run, .context = context};
