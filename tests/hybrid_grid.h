@@ -1,17 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hybrid_grid.h - for tests of models with gated delta nets: cells of a grid. A cell is a model, a level,
- * threads, mapped or not, drafters, temperature, texts at once, chunk (borders inside the convolution's window among them),
- * page size, and a small pool with few states, whose texts lose their places, or not. Eight texts that share beginnings, then eight that
- * continue their answers: tokens and logits must be plain decoding's, bit for bit. Include after cmocka. */
+/* hybrid_grid.h - for tests of models with every kind of mixers, and with kinds that no model has (toy_mixers.h): cells of a grid. A cell
+ * is a model, a level, threads, mapped or not, drafters, temperature, texts at once, chunk (borders inside the convolution's window among
+ * them), page size, and a small pool with few states, whose texts lose their places, or not. Eight texts that share beginnings, then
+ * eight that continue their answers: tokens and logits must be plain decoding's, bit for bit. Include after cmocka. */
 #ifndef HN_TEST_HYBRID_GRID_H
 #define HN_TEST_HYBRID_GRID_H
 #include "base/random.h"
 #include "engine/engine.h"
 #include "fixture.h"
+#include "toy_mixers.h"
 
-enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 24, GRID_MODELS = 4 };
-static const char *const grid_models[GRID_MODELS] = {"goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_5_moe-fused",
-                                                     "goldens/qwen3_next-odd"};
+enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 24, GRID_HYBRIDS = 4 };
+typedef struct grid_model {
+    const char *path, *what;
+    void (*change)(const hn_model *m, hn_layer_desc *l, int i); /* of its layers; NULL: none */
+} grid_model;
+static const grid_model grid_models[] = {{"goldens/qwen3_5-dense", "", NULL},
+                                         {"goldens/qwen3_next-moe", "", NULL},
+                                         {"goldens/qwen3_5_moe-fused", "", NULL},
+                                         {"goldens/qwen3_next-odd", "", NULL},
+                                         {"goldens/llama-gqa", "", NULL},
+                                         {"goldens/deepseek_v3-mtp2", "", NULL},
+                                         {"goldens/llama-gqa", " with means beside attention", toy_beside},
+                                         {"goldens/gemma3_text-local", " with means beside attention", toy_beside},
+                                         {"goldens/llama-gqa", " of means alone", toy_alone},
+                                         {"goldens/qwen3-dense", " of means and attention in turns", toy_turns},
+                                         {"goldens/qwen3_5-dense", " of recurrent layers of two shapes alone", toy_shapes},
+                                         {"goldens/qwen3_next-odd", " of two mixers each", toy_pairs}};
+enum { GRID_MODELS = sizeof grid_models / sizeof *grid_models };
+
+/* Kinds of mixers that plain texts ran through. */
+static const hn_mixer_kind *grid_kinds[16];
+static int grid_n_kinds;
+HELPER bool grid_has_kind(const hn_mixer_kind *kind) {
+    int i = 0;
+    while (i < grid_n_kinds && grid_kinds[i] != kind) i++;
+    return i < grid_n_kinds;
+}
+
+HELPER hunch_model *grid_open_model(const grid_model *g, const char *isa, int threads, bool mapped) {
+    hunch_model *m = open_model_as(data_path(g->path), isa, threads, HUNCH_PRECISION_NATIVE, mapped);
+    if (g->change) toy_change(&m->target, g->change);
+    return m;
+}
 
 /* Plain decoding of the texts: one by one, one thread. */
 typedef struct grid_plain {
@@ -60,12 +91,15 @@ HELPER void grid_make_prompts(grid_plain *p, int wave, uint64_t *rng) {
     }
 }
 
-HELPER grid_plain *grid_open(const char *model, const char *isa, double temperature) {
+HELPER grid_plain *grid_open(const grid_model *model, const char *isa, double temperature) {
     grid_plain *p = calloc(1, sizeof *p);
     uint64_t rng = 77;
-    hunch_model *m = open_model(data_path(model), isa, 1, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = grid_open_model(model, isa, 1, false);
     hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_BF16, 64, GRID_ROWS);
     p->temperature = temperature;
+    for (int i = 0; i < m->target.run.n; i++)
+        for (int k = 0; k < hn_layer_mixers(&m->target.run.at[i]); k++)
+            if (!grid_has_kind(m->target.run.at[i].mixer[k].kind)) grid_kinds[grid_n_kinds++] = m->target.run.at[i].mixer[k].kind;
     for (int wave = 0; wave < GRID_WAVES; wave++) {
         grid_make_prompts(p, wave, &rng);
         for (int t = 0; t < GRID_TEXTS; t++) {
@@ -127,11 +161,9 @@ HELPER void grid_run(const grid_plain *p, hunch_model *m, hunch_engine *e, int t
         }
 }
 
-/* Of models; path NULL: 0. */
-HELPER uint64_t grid_state_bytes(const char *path) {
+HELPER uint64_t grid_state_bytes(const grid_model *g) {
     hunch_model_info info = {0};
-    if (!path) return 0;
-    hunch_model *m = open_model(path, "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = grid_open_model(g, "best", 1, false);
     hunch_model_get_info(m, &info);
     hunch_model_close(&m);
     return info.state_bytes;
@@ -163,10 +195,10 @@ HELPER grid_cell grid_draw(uint64_t *rng) {
 HELPER void grid_check(const grid_cell *c, const char *isa, const grid_plain *p, grid_sums *sums) {
     const int together = grid_together[c->of[GRID_TOGETHER]];
     const bool small = c->of[GRID_SMALL], own = strncmp(grid_drafts[c->of[GRID_DRAFT]], "model:", 6) == 0;
-    const char *model = grid_models[c->of[GRID_MODEL]], *other = data_path(grid_models[c->of[GRID_OTHER]]);
+    const grid_model *model = &grid_models[c->of[GRID_MODEL]], other = {grid_models[c->of[GRID_OTHER]].path, "", NULL};
     char draft[600], what[900];
-    snprintf(draft, sizeof draft, own ? "model:%s,depth=3" : "%s", own ? other : grid_drafts[c->of[GRID_DRAFT]]);
-    const uint64_t states = grid_state_bytes(data_path(model)) + grid_state_bytes(own ? other : NULL);
+    snprintf(draft, sizeof draft, own ? "model:%s,depth=3" : "%s", own ? data_path(other.path) : grid_drafts[c->of[GRID_DRAFT]]);
+    const uint64_t states = grid_state_bytes(model) + (own ? grid_state_bytes(&other) : 0);
     hunch_engine_options o;
     hunch_engine_options_defaults(&o);
     o.parallel = together;
@@ -177,10 +209,12 @@ HELPER void grid_check(const grid_cell *c, const char *isa, const grid_plain *p,
     o.pool_rows = small ? GRID_ROWS : 0;
     o.state_bytes = small ? states * (1 + (uint64_t)c->of[GRID_STATES]) : 0;
     const int threads = 1 + c->of[GRID_THREADS];
-    snprintf(what, sizeof what, "%s at %s, %d threads%s, %s, temperature %g, %d at once, chunk %d, pages of %d, %s%d states", model, isa,
-             threads, c->of[GRID_MAPPED] ? ", mapped" : "", draft, p->temperature, together, o.chunk, o.page_rows,
-             small ? "a small pool, " : "", 1 + c->of[GRID_STATES]);
-    hunch_model *m = open_model_as(data_path(model), isa, threads, HUNCH_PRECISION_NATIVE, c->of[GRID_MAPPED]);
+    snprintf(what, sizeof what,
+             "%s%s at %s, %d threads%s, %s, temperature %g, %d at once, chunk %d, pages of %d, %s%d states",
+             model->path, model->what, isa, threads, c->of[GRID_MAPPED] ? ", mapped" : "", draft, p->temperature,
+             together, o.chunk, o.page_rows, small ? "a small pool, " : "", 1 + c->of[GRID_STATES]);
+    hunch_model *m = grid_open_model(model, isa, threads, c->of[GRID_MAPPED]);
+    if (!m->target.has_own_head && !strncmp(draft, "mtp", 3)) snprintf(draft, sizeof draft, "suffix,mode=tree");
     hunch_engine *e = open_engine_with(m, draft, o);
     grid_run(p, m, e, together, small, what, sums);
     hunch_engine_close(&e);
@@ -193,7 +227,7 @@ HELPER void grid_check_all(const grid_cell *cell, int n, const char *isa, const 
     for (int i = 0; i < n; i++) {
         const int *of = cell[i].of;
         if (memcmp(of, like->of, (GRID_HOT + 1) * sizeof *of)) continue;
-        if (!p) p = grid_open(grid_models[of[GRID_MODEL]], isa, of[GRID_HOT] ? 0.8 : 0);
+        if (!p) p = grid_open(&grid_models[of[GRID_MODEL]], isa, of[GRID_HOT] ? 0.8 : 0);
         grid_check(&cell[i], isa, p, sums);
     }
     if (p) grid_free(p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hybrid_grid_long_test.c - models with gated delta nets, with any drafter and any division of the work (contracts C1, C2, C4): cells of
- * hybrid_grid.h so that every two choices meet in one (every drafter at every level, every level with every chunk, ...), several times. */
+/* hybrid_grid_long_test.c - models with every kind of mixers, with any drafter and any division of the work (contracts C1, C2, C4): cells
+ * of hybrid_grid.h so that every two choices meet in one (every drafter at every level, every level with every chunk, ...), several
+ * times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,8 +62,9 @@ static void check_model(int model) {
             like.of[GRID_HOT] = hot;
             grid_check_all(cell, n, isa[level], &like, &sums);
         }
-    print_message("%s, of %d cells of seeds %d to %d: %d drafts accepted, %d rows restored, %d places lost\n", grid_models[model], n,
-                  SEED, SEED + SEEDS - 1, (int)sums.accepted, (int)sums.restored, (int)sums.preempted);
+    print_message("%s%s, of %d cells of seeds %d to %d: %d drafts accepted, %d rows restored, %d places lost\n",
+                  grid_models[model].path, grid_models[model].what, n, SEED, SEED + SEEDS - 1, (int)sums.accepted,
+                  (int)sums.restored, (int)sums.preempted);
     assert_true(sums.accepted > 0 && sums.restored > 0 && (light() || sums.preempted > 0));
 }
 
@@ -88,10 +90,15 @@ static void test_odd(void **state) {
     check_model(3);
 }
 
+static void test_others(void **state) {
+    (void)state;
+    for (int model = GRID_HYBRIDS; model < GRID_MODELS; model++) check_model(model);
+}
+
 /* The argument is one of the tests, if not all are wanted. */
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_next), cmocka_unit_test(test_experts),
-                                       cmocka_unit_test(test_odd)};
+                                       cmocka_unit_test(test_odd), cmocka_unit_test(test_others)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,18 +21,21 @@ static hn_delta sizes_of(const hn_mixer_desc *own) {
 
 /* ---- tensors -------------------------------------------------------------------------------------------------------------- */
 
-#define OF(l) hn_delta_of((l)->mixer)
-HN_TENSOR_SIZE(n_taps, OF(l)->taps)
-HN_TENSOR_SIZE(n_values, OF(l)->value_heads * OF(l)->value_dim)
-HN_TENSOR_SIZE(n_channels, 2 * OF(l)->key_heads * OF(l)->key_dim + OF(l)->value_heads * OF(l)->value_dim)
+static const hn_delta_desc *of_layer(const hn_layer_desc *l) {
+    const int k = hn_layer_mixer(l, &hn_mixer_delta);
+    return hn_delta_of(&l->mixer[k > 0 ? k : 0]);
+}
+HN_TENSOR_SIZE(n_taps, of_layer(l)->taps)
+HN_TENSOR_SIZE(n_values, of_layer(l)->value_heads * of_layer(l)->value_dim)
+HN_TENSOR_SIZE(n_channels, 2 * of_layer(l)->key_heads * of_layer(l)->key_dim + of_layer(l)->value_heads * of_layer(l)->value_dim)
 HN_TENSOR_SIZE(n_channels_values, n_channels(a, l, t) + n_values(a, l, t))
-HN_TENSOR_SIZE(n_value_heads, OF(l)->value_heads)
-HN_TENSOR_SIZE(n_both_heads, 2 * OF(l)->value_heads)
-HN_TENSOR_SIZE(n_value, OF(l)->value_dim)
-HN_TENSOR_HAS(qkv_and_z, !OF(l)->fused)
-HN_TENSOR_HAS(one_qkvz, OF(l)->fused)
-HN_TENSOR_HAS(b_and_a, !OF(l)->fused_gates)
-HN_TENSOR_HAS(one_ba, OF(l)->fused_gates)
+HN_TENSOR_SIZE(n_value_heads, of_layer(l)->value_heads)
+HN_TENSOR_SIZE(n_both_heads, 2 * of_layer(l)->value_heads)
+HN_TENSOR_SIZE(n_value, of_layer(l)->value_dim)
+HN_TENSOR_HAS(qkv_and_z, !of_layer(l)->fused)
+HN_TENSOR_HAS(one_qkvz, of_layer(l)->fused)
+HN_TENSOR_HAS(b_and_a, !of_layer(l)->fused_gates)
+HN_TENSOR_HAS(one_ba, of_layer(l)->fused_gates)
 
 #define n_one hn_size_one
 #define n_hidden hn_size_hidden

@@ -203,9 +203,10 @@ static void choose_expert_forms(const hn_backend *o, const hn_expert_desc *d, hn
 
 void hn_model_choose_forms(hn_model *m) {
     hn_backend *o = m->backend;
-    for (int i = 0; i < m->arch.layers; i++) {
+    if (!m->run.at) m->run = hn_layers_of(&m->arch);
+    for (int i = 0; i < m->run.n; i++) {
         hn_layer *l = &m->layer[i];
-        const hn_layer_desc *d = &m->arch.layer[i];
+        const hn_layer_desc *d = &m->run.at[i];
         l->attn_forms = 0;
         for (int k = 0; k < hn_layer_mixers(d); k++) {
             const hn_mixer_kind *kind = d->mixer[k].kind;
@@ -219,7 +220,6 @@ void hn_model_choose_forms(hn_model *m) {
         if (l->scale_at.mem) l->scale = *(const float *)o->read(o, (hn_ticket){0}, l->scale_at, sizeof l->scale);
         if (hn_layer_has_experts(d)) choose_expert_forms(o, &d->experts, &l->experts);
     }
-    m->run = hn_layers_of(&m->arch);
     m->output_forms = o->act_forms(o, m->output.dtype);
     m->token_forms = o->act_forms(o, m->token_product.dtype);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* latent_desc.h - latent attention (DeepSeek-V2, 2405.04434), in its absorbed form (model/mixer_latent.c), in the description of a layer,
- * whose only mixer it is: all heads read one row of `rank` numbers, their keys and values, and `rope` numbers that are rotated; a head's
+ * whose first mixer it is: all heads read one row of `rank` numbers, their keys and values, and `rope` numbers that are rotated; a head's
  * query is made as wide by a matrix of its own, and its result brought back by another. The layer's kv_heads is 1, its head_dim that of a
  * row. Beside the roles of its own tensors it has q, unless its queries have a rank, and o. */
 #ifndef HN_LATENT_DESC_H
@@ -21,7 +21,7 @@ static inline hn_latent_desc *hn_latent_at(hn_layer_desc *l) { return (void *)l-
 #define HN_LATENT(TYPE, field) HN_MIXER(TYPE, 0, hn_latent_desc, field)
 /* NULL: the layer has another mixer. */
 static inline const hn_latent_desc *hn_layer_latent(const hn_layer_desc *l) {
-    return hn_layer_is(l, &hn_mixer_latent) ? hn_latent_of(l->mixer) : NULL;
+    return l->mixer[0].kind == &hn_mixer_latent ? hn_latent_of(l->mixer) : NULL;
 }
 /* Columns before the queries in the products of a latent layer. */
 static inline int hn_latent_queries_at(const hn_latent_desc *d) { return d->query_rank + d->rank + d->rope; }
