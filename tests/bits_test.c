@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "bits.h"
+#include "goldens.h"
 #include "command.h"
 
 /* brief: only the best level, if the family differs, not the products. */
@@ -34,21 +35,12 @@ static void test_babyllama(void **state) {
     check_levels("models/babyllama105/babyllama105.q8_0.gguf", HUNCH_PRECISION_F32, HUNCH_KV_F32, HN_F32, true);
 }
 
-/* Biases, norms of heads, windows, layers without rotation, two rotations, scales, caps, fused matrices, FP8, sinks, MXFP4. */
+/* Some of the families; `make test-long` takes all. */
 static void test_families(void **state) {
-    static const char *const families[] = {"gemma3_text-local", "granite-bias",    "granite-mults", "llama-bias",
-                                           "llama-gqa",         "mistral-sliding", "phi3-fused",    "phi3-longrope",
-                                           "qwen2-bias",        "qwen2-window",    "qwen3-dense",   "qwen3-fp8",
-                                           "qwen3-yarn",        "smollm3-nope",    "smollm3-window",
-                                           "gemma3_text-cap",   "qwen3_5-dense",
-                                           "qwen3_next-moe",    "qwen3_5_moe-fused", "gpt_oss-bf16",  "gpt_oss-mxfp4",
-                                           "gemma4-e",          "gemma4-keqv",      "gemma4_text-moe"};
+    static char families[MOST_GOLDENS][GOLDEN_NAME];
     (void)state;
-    for (size_t f = 0; f < sizeof families / sizeof *families; f += (size_t)test_every(3, 9)) {
-        char name[100];
-        snprintf(name, sizeof name, "goldens/%s", families[f]);
-        check_levels(name, HUNCH_PRECISION_NATIVE, HUNCH_KV_BF16, HN_BF16, true);
-    }
+    for (int f = 0, n = golden_models(golden_any, families); f < n; f += test_every(5, 15))
+        check_levels(families[f], HUNCH_PRECISION_NATIVE, HUNCH_KV_BF16, HN_BF16, true);
 }
 
 /* The file that the command writes. */

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "fixture.h"
+#include "goldens.h"
 
 enum { ROWS = 24, PASSES = 3, CONTEXT = 96, WIDEST = 520 };
 static uint64_t rng = 3;
@@ -134,10 +135,8 @@ static hn_layer_set random_set(const hn_arch *a) {
 
 static void test_sets(void **state) {
     (void)state;
-    static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "goldens/llama-gqa", "goldens/qwen3_moe-top2",
-                                         "goldens/gpt_oss-mxfp4", "goldens/deepseek_v2-lite", "goldens/qwen3_next-moe",
-                                         "goldens/gemma3_text-local", "goldens/gemma4-keqv"};
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+    static char models[1 + MOST_GOLDENS][GOLDEN_NAME] = {"models/stories260K/stories260K.f32.gguf"};
+    for (int i = 0, n = 1 + golden_models(golden_any, models + 1); i < n; i++) {
         hunch_model *h = open_model(data_path(models[i]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         const hn_model *m = &h->target;
         for (int exit = 1; exit < m->arch.layers; exit++) { /* the layers up to one: an early exit */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "goldens.h"
 #include "golden/golden.h"
 
 typedef struct kept_rows {
@@ -209,22 +210,11 @@ static bool has_no_gguf(const char *folder) {
 static void test_transformers(void **state) {
     (void)state;
     const char *isa[HN_ISA_COUNT];
-    static const char *const folders[] = {
-        "goldens/llama-gqa",         "goldens/llama-tied",     "goldens/qwen2-bias",        "goldens/qwen3-dense",
-        "goldens/smollm3-nope",      "goldens/granite-mults",  "goldens/gemma3_text-local", "goldens/phi3-fused",
-        "goldens/mistral-sliding",   "goldens/llama-bias",     "goldens/granite-bias",      "goldens/qwen3-yarn",
-        "goldens/phi3-longrope",     "goldens/qwen2-window",   "goldens/smollm3-window",    "goldens/qwen3-fp8",
-        "goldens/gemma3_text-cap",   "goldens/qwen3_5-dense",  "goldens/qwen3_next-moe",    "goldens/qwen3_next-odd",
-        "goldens/qwen3_5_moe-fused", "goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed",   "goldens/qwen3_moe-fine",
-        "goldens/qwen2_moe-gated",   "goldens/mixtral-top2",   "goldens/mixtral-window",    "goldens/glm4_moe-qknorm",
-        "goldens/glm4_moe-groups",   "goldens/gpt_oss-bf16",   "goldens/gpt_oss-mxfp4",
-        "goldens/gemma4-e",          "goldens/gemma4-keqv",   "goldens/gemma4_text-moe",
-        "goldens/deepseek_v2-lite",  "goldens/deepseek_v2-groups", "goldens/deepseek_v3-yarn", "goldens/deepseek_v3-noqlora",
-        "goldens/deepseek_v3-mtp2",  "goldens/glm4_moe_lite-base", "goldens/kimi_k2-like",     "goldens/deepseek_v2-bias",
-        "goldens/gemma4-mixture",    "goldens/gemma4_unified-text"};
+    static char folders[MOST_GOLDENS][GOLDEN_NAME];
+    const int n_folders = golden_models(golden_any, folders);
     for (int n = levels(isa), i = 0; i < n; i++)
-        for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
-            if (light() && (int)f % n != i) continue; /* each at one level */
+        for (int f = 0; f < n_folders; f++) {
+            if (light() && f % n != i) continue; /* each at one level */
             check_golden(folders[f], isa[i], false);
             /* files are read in the same way at every level: once is enough */
             if (i == n - 1 && !has_no_gguf(folders[f])) check_golden(folders[f], isa[i], true);
