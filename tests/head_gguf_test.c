@@ -214,7 +214,6 @@ static void test_configs(void **state) {
     };
     static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART,
                                              &LLAMA_DFLASH, &LLAMA_CLUSTERS};
-    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart", "dflash", "eagle3"};
     (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
@@ -230,11 +229,11 @@ static void test_configs(void **state) {
             head_free(&h);
             hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_F32);
             must(hunch_convert(folder, file, NULL, err));
-            if (!same(m, spec_of(kinds[k], folder), spec_of(kinds[k], file), ""))
-                fail_msg("%s with %s drafts otherwise from a GGUF", kinds[k], changes[i]);
+            if (!same(m, spec_of(head_kind_of(forms[k]), folder), spec_of(head_kind_of(forms[k]), file), ""))
+                fail_msg("%s with %s drafts otherwise from a GGUF", head_kind_of(forms[k]), changes[i]);
             snprintf(folder, sizeof folder, "%s/model.safetensors", test_path("folder"));
             must(hunch_convert(folder, file, &(hunch_convert_options){.target = LLAMA}, err)); /* a file of weights */
-            assert_true(same(m, spec_of(kinds[k], folder), file, ",tree=dynamic"));
+            assert_true(same(m, spec_of(head_kind_of(forms[k]), folder), file, ",tree=dynamic"));
             hunch_model_close(&m);
         }
 }
@@ -380,14 +379,13 @@ static void write_both(tiny *t, const head_form *f, char folder[600], char file[
 static void test_formats(void **state) {
     static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &four, &LLAMA_DART,
                                              &LLAMA_CLUSTERS};
-    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "eagle3", "dart", "eagle3"};
     (void)state;
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         char folder[600], file[600];
         tiny t;
         for (int more = 0; more < (forms[k]->mask_token ? 1 : 2); more++) {
             write_both_with(&t, forms[k], more, folder, file);
-            assert_same_drafts(LLAMA, spec_of(kinds[k], folder), spec_of(kinds[k], file));
+            assert_same_drafts(LLAMA, spec_of(head_kind_of(forms[k]), folder), spec_of(head_kind_of(forms[k]), file));
             tiny_close(&t);
         }
     }

@@ -266,7 +266,7 @@ static void test_levels(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *head = head_write_form(forms[cases[i].form], path_of("head"));
-        spec_refused(cases[i].code, LLAMA, spec_at(kinds[cases[i].form], head, cases[i].rest), cases[i].says);
+        spec_refused(cases[i].code, LLAMA, spec_at(head_kind_of(forms[cases[i].form]), head, cases[i].rest), cases[i].says);
     }
     refused(HUNCH_USAGE, "expected at most 7", "draft", "-m", LLAMA, "--draft",
             spec_at("dflash", head_write_form(&LLAMA_DFLASH, path_of("head")), ""), "--tokens", IDS, "--depth", "8");
@@ -323,7 +323,7 @@ static void test_gguf_keys(void **state) {
             tiny_set(&t, cases[i].key, cases[i].type, (uint64_t)fabs(cases[i].value), cases[i].value, cases[i].text);
         head_gguf_write(&t, path_of("head.gguf"));
         tiny_close(&t);
-        spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kinds[cases[i].form], path_of("head.gguf"), ""), cases[i].says);
+        spec_refused(HUNCH_REFUSED, LLAMA, spec_at(head_kind_of(forms[cases[i].form]), path_of("head.gguf"), ""), cases[i].says);
     }
 }
 
@@ -369,7 +369,8 @@ static void test_gguf_tensors(void **state) {
             tiny_add(&t, more[i - n].name, 64, 0);
         head_gguf_write(&t, path_of("head.gguf"));
         tiny_close(&t);
-        spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kinds[f], path_of("head.gguf"), ""), i < n ? missing[i].says : more[i - n].says);
+        spec_refused(HUNCH_REFUSED, LLAMA, spec_at(head_kind_of(forms[f]), path_of("head.gguf"), ""),
+                     i < n ? missing[i].says : more[i - n].says);
     }
 }
 
@@ -386,8 +387,11 @@ static void test_right(void **state) {
         head_gguf_write(&t, path_of("head.gguf"));
         tiny_close(&t);
         head_free(&h);
-        json_t *one = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head"), ",depth=4"), "--tokens", IDS);
-        json_t *file = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head.gguf"), ",depth=4"), "--tokens", IDS);
+        json_t *one = json_of("draft", "-m", LLAMA, "--draft",
+                              spec_at(head_kind_of(forms[each[i]]), path_of("head"), ",depth=4"), "--tokens", IDS);
+        json_t *file =
+            json_of("draft", "-m", LLAMA, "--draft",
+                    spec_at(head_kind_of(forms[each[i]]), path_of("head.gguf"), ",depth=4"), "--tokens", IDS);
         assert_int_equal(json_array_size(get(one, "tokens")), 4);
         assert_true(json_equal(get(one, "tokens"), get(file, "tokens")) && json_equal(get(one, "q"), get(file, "q")));
         json_decref(one);

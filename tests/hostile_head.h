@@ -29,8 +29,6 @@ static inline const char *spec_at(const char *kind, const char *path, const char
 }
 
 typedef enum form { EAGLE, EAGLE3, SPECULATORS, PEAGLE, MTP, DART, FALCON, DFLASH, DSPARK, JETSPEC, PARD, CLUSTERS, DOMINO, DFLASH2 } form;
-static const char *const kinds[] = {"eagle", "eagle3", "eagle3", "peagle", "mtp", "dart", "falcon", "dflash", "dspark", "jetspec",
-                                    "pard", "eagle3", "domino", "dflash2"};
 static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_SPECULATORS, &LLAMA_PEAGLE, &LLAMA_MTP,
                                          &LLAMA_DART,  &LLAMA_FALCON, &LLAMA_DFLASH,      &LLAMA_DSPARK,
                                          &LLAMA_JETSPEC, &LLAMA_PARD, &LLAMA_CLUSTERS,
@@ -40,6 +38,6 @@ static inline void make(random_head *h, form f) { head_make(h, forms[f]); }
 
 static inline void assert_head_refused(const random_head *h, form f, const char *says) {
     head_write(h, path_of("head"));
-    spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kinds[f], path_of("head"), ""), says);
+    spec_refused(HUNCH_REFUSED, LLAMA, spec_at(head_kind_of(forms[f]), path_of("head"), ""), says);
 }
 #endif

@@ -24,7 +24,6 @@ static void spec_refused(int code, const char *target, const char *spec, const c
 }
 
 typedef enum form { EAGLE, EAGLE3, PEAGLE, MTP, DART } form;
-static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart"};
 static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART};
 
 static void make(tiny *t, form f) {
@@ -39,7 +38,7 @@ static void assert_head_refused(tiny *t, form f, const char *says) {
     char spec[600];
     head_gguf_write(t, path_of("head.gguf"));
     tiny_close(t);
-    snprintf(spec, sizeof spec, "%s:%s", kinds[f], path_of("head.gguf"));
+    snprintf(spec, sizeof spec, "%s:%s", head_kind_of(forms[f]), path_of("head.gguf"));
     spec_refused(HUNCH_REFUSED, LLAMA, spec, says);
 }
 

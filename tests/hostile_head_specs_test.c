@@ -69,14 +69,16 @@ static void test_deepest(void **state) {
     static const form each[] = {PEAGLE, MTP};
     for (int i = 0; i < 2; i++) {
         const char *head = head_write_form(forms[each[i]], path_of("head"));
-        json_t *j = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], head, ""), "--tokens", IDS, "--depth", "63");
+        json_t *j = json_of("draft", "-m", LLAMA, "--draft", spec_at(head_kind_of(forms[each[i]]), head, ""),
+                            "--tokens", IDS, "--depth", "63");
         assert_int_equal(json_array_size(get(j, "tokens")), 63);
-        json_t *again = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], head, ",depth=63"), "--tokens", IDS,
+        json_t *again = json_of("draft", "-m", LLAMA, "--draft", spec_at(head_kind_of(forms[each[i]]), head, ",depth=63"), "--tokens", IDS,
                                 "--accept", "63", "--depth", "63");
         assert_int_equal(json_array_size(get(again, "tokens")), 63);
         json_decref(j);
         json_decref(again);
-        refused(HUNCH_USAGE, "64", "draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], head, ""), "--tokens", IDS, "--depth", "64");
+        refused(HUNCH_USAGE, "64", "draft", "-m", LLAMA, "--draft", spec_at(head_kind_of(forms[each[i]]), head, ""),
+                "--tokens", IDS, "--depth", "64");
     }
 }
 
@@ -152,14 +154,16 @@ static void test_tensors_beside(void **state) {
         random_head h;
         make(&h, each[i]);
         head_write(&h, path_of("head"));
-        json_t *plain = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head"), ""), "--tokens", IDS);
+        json_t *plain = json_of("draft", "-m", LLAMA, "--draft",
+                                spec_at(head_kind_of(forms[each[i]]), path_of("head"), ""), "--tokens", IDS);
         head_floats(&h, each[i] == MTP ? "mtp_layers.0." : "layers.0.", "self_attn.rotary_emb.inv_freq", 8, 0);
         head_floats(&h, "", "verifier_norm.weight", 64, 0);
         head_floats(&h, "", "verifier_lm_head.weight", 160, 64);
         head_floats(&h, "", "t2d", 480, 0);
         if (each[i] == MTP) head_floats(&h, "model.", "embed_tokens.weight", 480, 64);
         head_write(&h, path_of("head"));
-        json_t *beside = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head"), ""), "--tokens", IDS);
+        json_t *beside = json_of("draft", "-m", LLAMA, "--draft",
+                                 spec_at(head_kind_of(forms[each[i]]), path_of("head"), ""), "--tokens", IDS);
         assert_true(json_array_size(get(plain, "tokens")) == 5 && json_equal(plain, beside));
         json_decref(plain);
         json_decref(beside);

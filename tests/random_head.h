@@ -29,6 +29,16 @@ typedef struct head_form {
     int clusters, clusters_used; /* with eagle3: of its outputs; 0: none */
 } head_form;
 
+/* The kind of drafter that reads it. */
+static inline const char *head_kind_of(const head_form *f) {
+    if (f->mtp) return "mtp";
+    if (f->pard) return "pard";
+    if (f->block) return f->selector ? "dflash2" : f->state ? "domino" : f->rank ? "dspark" : f->causal ? "jetspec" : "dflash";
+    if (f->falcon) return "falcon";
+    if (f->dart) return "dart";
+    return !f->eagle3 ? "eagle" : f->mask_token ? "peagle" : "eagle3";
+}
+
 /* For tests/data/models/stories260K, and for tests/data/goldens-heads/targets/llama-a. */
 static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, .mtp = false},
                        STORIES_EAGLE3 = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 0, .mtp = false},
