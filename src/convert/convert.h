@@ -12,7 +12,7 @@
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err);
 /* The same, with matrices of floats, the embedding's too, as `type`, one that hn_quantise writes, or BF16 if their rows are not whole
  * blocks of that; HN_WEIGHT_TYPES: as stored. Reports how many bytes of weights were read; progress may be NULL. HUNCH_REFUSED, too:
- * a type for a model with experts or gated delta nets. */
+ * a type for a model with experts or with mixers whose weights are written as they are stored. */
 hunch_status hn_convert_with(const char *folder, hn_dtype type, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err);
 
