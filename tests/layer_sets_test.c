@@ -133,10 +133,15 @@ static hn_layer_set random_set(const hn_arch *a) {
     }
 }
 
+/* A token's inputs are for a layer by its number, which another model's layers do not keep. */
+static bool without_inputs(const hn_arch *a) {
+    return a->layer[0].token_input == 0;
+}
+
 static void test_sets(void **state) {
     (void)state;
     static char models[1 + MOST_GOLDENS][GOLDEN_NAME] = {"models/stories260K/stories260K.f32.gguf"};
-    for (int i = 0, n = 1 + golden_models(golden_any, models + 1); i < n; i++) {
+    for (int i = 0, n = 1 + golden_models(without_inputs, models + 1); i < n; i++) {
         hunch_model *h = open_model(data_path(models[i]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         const hn_model *m = &h->target;
         for (int exit = 1; exit < m->arch.layers; exit++) { /* the layers up to one: an early exit */
