@@ -11,7 +11,7 @@
 
 #include "hybrid_grid.h"
 
-enum { SEEDS = 2, SEED = 211, MOST_CELLS = 200, MOST_SIZE = 12, TRIES = 60 };
+enum { SEEDS = 2, SEED = 211, MOST_CELLS = 300, MOST_SIZE = 12, TRIES = 60 };
 static bool met[GRID_CHOICES][GRID_CHOICES][MOST_SIZE][MOST_SIZE]; /* two choices, and what they were */
 
 /* How many pairs of a cell no cell before it has; with `meet` they are marked. */
@@ -65,6 +65,7 @@ static void check_model(int model) {
     print_message("%s%s, of %d cells of seeds %d to %d: %d drafts accepted, %d rows restored, %d places lost\n",
                   grid_models[model].path, grid_models[model].what, n, SEED, SEED + SEEDS - 1, (int)sums.accepted,
                   (int)sums.restored, (int)sums.preempted);
+    if (light() && model >= GRID_HYBRIDS) return; /* perhaps none of its cells */
     assert_true(sums.accepted > 0 && sums.restored > 0 && (light() || sums.preempted > 0));
 }
 
