@@ -143,6 +143,11 @@ if(NOT HUNCH_SANITIZE)
   endforeach()
 endif()
 # The command with a fault, which `--verify-exact` has to find: its objects, and one that plants it.
+# What structured_long_test.py and tools/schema_instances.py ask.
+add_executable(schema_texts tests/schema_texts.c)
+target_include_directories(schema_texts PRIVATE src)
+target_compile_definitions(schema_texts PRIVATE HUNCH_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+target_link_libraries(schema_texts PRIVATE hunch_lib)
 add_executable(hunch-planted tests/planted_fault.c $<TARGET_OBJECTS:hunch>)
 target_include_directories(hunch-planted PRIVATE src)
 target_link_libraries(hunch-planted PRIVATE hunch_flags ${HUNCH_CMD_NEEDS})

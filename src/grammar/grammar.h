@@ -16,5 +16,7 @@ hunch_status hn_grammar_json_schema(hn_grammar **out, const char *schema, size_t
 hunch_status hn_grammar_json_object(hn_grammar **out, hunch_error *err); /* any JSON object */
 hunch_status hn_grammar_regex(hn_grammar **out, const char *regex, size_t len, hunch_error *err); /* ECMA, of the whole text */
 hunch_status hn_grammar_gbnf(hn_grammar **out, const char *text, size_t len, hunch_error *err);   /* rule `root` */
+/* Where the parts of schemas stand that are ignored (hn_builder_loosen), with commas between; NULL: none. */
+const char *hn_grammar_ignored(const hn_grammar *g);
 void hn_grammar_close(hn_grammar **g);
 #endif

@@ -105,6 +105,32 @@ static void test_combined(void **state) {
     free(all);
 }
 
+/* Opposites and cases multiply as branches do; machines of what does not match, numbers and counted items are bounded. */
+static void test_opposites(void **state) {
+    (void)state;
+    static const char why[] = "combined in more than", states[] = "states";
+    static const char test[] = "{\"if\": {\"properties\": {\"a%1$d\": {\"const\": 1}}}, \"then\": {\"required\": [\"b%1$d\"]}}";
+    static const char property[] = "\"a%1$d\": {\"not\": {\"allOf\": [{\"minimum\": %1$d}, {\"multipleOf\": 1, \"not\": {}}]}}";
+    static const char depends[] = "\"a%1$d\": [\"b%1$d\"]";
+    static const char either[] = "{\"not\": {\"allOf\": [{\"const\": \"a%1$d\"}, {\"required\": [\"b%1$d\"]}, {\"minItems\": %1$d}]}}";
+    source_try(hn_grammar_json_schema, numbered("{\"allOf\": [", test, 4, "]}"), NULL);
+    source_try(hn_grammar_json_schema, numbered("{\"allOf\": [", test, 20, "]}"), why);
+    source_try(hn_grammar_json_schema, numbered("{\"properties\": {", property, 200, "}}"), "the opposite of multipleOf");
+    source_try(hn_grammar_json_schema, numbered("{\"dependentRequired\": {", depends, 4, "}}"), NULL);
+    source_try(hn_grammar_json_schema, numbered("{\"dependentRequired\": {", depends, 30, "}}"), why);
+    source_try(hn_grammar_json_schema, numbered("{\"allOf\": [", either, 30, "]}"), why);
+    static const char *const same[] = {
+        "{\"type\":\"string\",\"not\":{\"pattern\":\"(a|b)*a(a|b){30}\"}}", "{\"type\":\"string\",\"not\":{\"pattern\":\"(a?){900}(b?){900}(a|b){900}\"}}",
+        "{\"type\":\"string\",\"not\":{\"pattern\":\"[^a]{0,100000}b\"}}", NULL};
+    for (int i = 0; same[i]; i++) source_try(hn_grammar_json_schema, text_of(same[i], "", 0, ""), states);
+    source_try(hn_grammar_json_schema, text_of("{\"patternProperties\":{\"^\\\\p{L}+$\":{},\"\\\\p{N}\":{},\"^a.*b$\":{},\"[^x]$\":{}},\"maxProperties\":3}", "", 0, ""), NULL);
+    source_try(hn_grammar_json_schema, text_of("{\"type\":\"integer\",\"multipleOf\":9997,\"minimum\":1e40}", "", 0, ""), "/multipleOf: bounds or multiples of numbers with too many digits");
+    source_try(hn_grammar_json_schema, text_of("{\"type\":\"integer\",\"multipleOf\":9997}", "", 0, ""), NULL);
+    source_try(hn_grammar_json_schema, numbered("{\"type\":\"integer\",\"not\":{\"enum\":[", "%d", 2000, "]}}"), NULL);
+    source_try(hn_grammar_json_schema, numbered("{\"items\":{\"enum\":[", "\"w%d\"", 10000, "]},\"uniqueItems\":true,\"minItems\":10000,\"type\":\"array\"}"), why);
+    source_try(hn_grammar_json_schema, text_of("{\"contains\":{\"const\":1},\"minContains\":300,\"maxItems\":300,\"items\":{\"type\":\"integer\"}}", "", 0, ""), NULL);
+}
+
 /* Every way of reading these texts would take forever. */
 static void test_ambiguous(void **state) {
     (void)state;
@@ -130,6 +156,7 @@ static void test_ambiguous(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_deep), cmocka_unit_test(test_combined),
+                                       cmocka_unit_test(test_opposites),
                                        cmocka_unit_test(test_ambiguous)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

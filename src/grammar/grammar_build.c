@@ -29,9 +29,14 @@ void hn_builder_close(hn_builder **out) {
     hn_free(b->rules);
     hn_free(b->names);
     hn_free(b->edges);
+    hn_free(b->ignored);
     hn_regex_properties_free(b);
     hn_free(b);
     *out = NULL;
+}
+
+void hn_builder_loosen(hn_builder *b) {
+    b->loose = true;
 }
 
 hn_expr hn_builder_fail(hn_builder *b, hunch_status status, const char *fmt, ...) {
@@ -47,6 +52,25 @@ hn_expr hn_builder_fail(hn_builder *b, hunch_status status, const char *fmt, ...
 
 hn_expr hn_builder_no_memory(hn_builder *b) {
     return hn_builder_fail(b, HUNCH_NO_MEMORY, "no memory for a grammar");
+}
+
+bool hn_builder_note(hn_builder *b, const char *where, const char *pointer) {
+    enum { MOST = 1000 };
+    const size_t n = strlen(where) + strlen(pointer) + 2;
+    if (b->failed) return false;
+    char *note = hn_alloc(n);
+    if (!note) return hn_builder_no_memory(b) >= 0;
+    snprintf(note, n, "%s%s,", where, pointer);
+    const bool known = b->ignored && strstr(b->ignored, note);
+    const bool full = b->n_ignored + n > MOST;
+    bool ok = known || full || hn_grow((void **)&b->ignored, &b->cap_ignored, b->n_ignored + n + 2, 1);
+    if (ok && !known && !full) {
+        if (b->n_ignored) b->ignored[b->n_ignored++] = ' ';
+        memcpy(b->ignored + b->n_ignored, note, n);
+        b->n_ignored += n - 1;
+    }
+    hn_free(note);
+    return ok || hn_builder_no_memory(b) >= 0;
 }
 
 /* ---- nodes ---- */
@@ -217,4 +241,9 @@ hn_expr hn_expr_graph(hn_builder *b, int n_nodes, const hn_graph_edge *edges, si
 hn_expr hn_expr_json(hn_builder *b, hn_expr body) {
     hn_expr_node node = {.kind = HN_EXPR_JSON, .a = body};
     return take_part(b, &node, body) ? put_node(b, node) : -1;
+}
+
+hn_expr hn_expr_unique(hn_builder *b) {
+    b->looks_further = true;
+    return hn_expr_put(b, HN_EXPR_UNIQUE, 0, 0, 1);
 }

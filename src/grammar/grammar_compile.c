@@ -31,7 +31,7 @@ static int32_t put(compiler *c, hn_op op, int32_t x, int32_t y) {
     if (g->n_code >= HN_GRAMMAR_MAX_CODE)
         return hn_builder_fail(c->b, HUNCH_USAGE, "a grammar that needs more than %d instructions", HN_GRAMMAR_MAX_CODE);
     if (!hn_grow((void **)&g->code, &g->cap_code, g->n_code + 1, sizeof *g->code)) return fail_memory(c);
-    g->code[g->n_code] = (hn_instr){(uint8_t)op, c->json, x, y};
+    g->code[g->n_code] = (hn_instr){.op = (uint8_t)op, .json = c->json, .x = x, .y = y};
     return (int32_t)g->n_code++;
 }
 
@@ -151,6 +151,15 @@ static int32_t emit_json(compiler *c, hn_expr body, int32_t next) {
     return at;
 }
 
+static int32_t emit_unique(compiler *c, int32_t next) {
+    hn_byte_set s = {{0}};
+    hn_byte_set_add(&s, '[', '[');
+    const hn_expr set = hn_expr_set(c->b, &s);
+    const int32_t at = set < 0 ? -1 : put(c, HN_OP_SET, c->b->exprs[set].a, next);
+    if (at >= 0) c->g->code[at].unique = true;
+    return at;
+}
+
 static int32_t emit(compiler *c, hn_expr i, int32_t next) {
     if (c->b->failed) return -1;
     const hn_expr_node e = c->b->exprs[i]; /* a copy: sets of single bytes are added */
@@ -172,6 +181,7 @@ static int32_t emit(compiler *c, hn_expr i, int32_t next) {
         if (c->b->rules[e.a].body < 0) return hn_builder_fail(c->b, HUNCH_USAGE, "rule %s is used but not defined", c->b->rules[e.a].name);
         return emit_call(c, &c->proc_of_rule[e.a], c->b->rules[e.a].body, e.a, next);
     case HN_EXPR_GRAPH: return emit_graph(c, e, next);
+    case HN_EXPR_UNIQUE: return emit_unique(c, next);
     case HN_EXPR_JSON: return emit_json(c, e.a, next);
     }
     return -1;
@@ -214,6 +224,10 @@ static void take_tables(hn_grammar *g, hn_builder *b) {
     g->n_sets = b->n_sets;
     g->names = b->names;
     g->n_names = b->n_names;
+    if (b->n_ignored) b->ignored[b->n_ignored - 1] = '\0'; /* the last comma */
+    g->ignored = b->ignored;
+    g->looks_further = b->looks_further;
+    b->ignored = NULL;
     b->sets = NULL;
     b->names = NULL;
     b->n_sets = b->n_names = 0;
@@ -228,6 +242,10 @@ static hunch_status check(const hn_grammar *g, const hn_builder *b, hunch_error 
     return s;
 }
 
+const char *hn_grammar_ignored(const hn_grammar *g) {
+    return g->ignored;
+}
+
 void hn_grammar_close(hn_grammar **out) {
     hn_grammar *g = *out;
     if (!g) return;
@@ -237,6 +255,7 @@ void hn_grammar_close(hn_grammar **out) {
     hn_free(g->procs);
     hn_free(g->sets);
     hn_free(g->names);
+    hn_free(g->ignored);
     hn_free(g);
     *out = NULL;
 }

@@ -47,6 +47,7 @@ typedef enum hn_expr_kind {
     HN_EXPR_REPEAT, /* a: body, b: least, c: most or -1 */
     HN_EXPR_RULE,   /* a: rule */
     HN_EXPR_GRAPH,  /* a: first of its edges, b: their number, c: nodes */
+    HN_EXPR_UNIQUE, /* "[" of an array that has no item twice */
     HN_EXPR_JSON    /* a: body, which is JSON: no object in it has a key twice */
 } hn_expr_kind;
 
@@ -90,11 +91,17 @@ struct hn_builder {
     size_t n_edges, cap_edges;
     hn_expr json_value, json_string; /* -1: not made yet */
     const char *never;               /* characters that plain strings do not have */
+    bool looks_further; /* a program's */
     struct hn_ranges *property[HN_PROPERTIES]; /* of characters, found once (regex_sets.c); NULL: not yet */
+    bool loose;    /* what of a schema cannot be honoured is noted, not refused */
+    char *ignored; /* what was noted, for people; NULL: nothing */
+    size_t n_ignored, cap_ignored;
     hunch_status failed;
     hunch_error why;
 };
 
+/* Notes that what stands there is ignored; false: no memory. */
+bool hn_builder_note(hn_builder *b, const char *where, const char *pointer);
 /* A leaf. */
 hn_expr hn_expr_put(hn_builder *b, hn_expr_kind kind, int32_t x, int32_t y, int32_t weight);
 hn_expr hn_expr_nothing(hn_builder *b);
@@ -103,6 +110,8 @@ int32_t hn_builder_name(hn_builder *b, const char *name); /* of a control token;
 /* Texts along the edges from node 0 to node n_nodes - 1. */
 hn_expr hn_expr_graph(hn_builder *b, int n_nodes, const hn_graph_edge *edges, size_t n);
 hn_expr hn_expr_json(hn_builder *b, hn_expr body);
+/* "[" of an array whose items are no arrays or objects, equal ones equal texts: none is there twice. */
+hn_expr hn_expr_unique(hn_builder *b);
 hn_expr hn_expr_if(hn_builder *b, int32_t name, bool control, hn_expr e); /* if the name is a control token, or if it is none */
 
 /* Instructions of a repeat that is written as copies of its body; -1: it becomes a loop. */
@@ -127,7 +136,8 @@ typedef enum hn_op {
 
 typedef struct hn_instr {
     uint8_t op;
-    bool json; /* the text that it begins is JSON */
+    bool json;   /* the text that it begins is JSON */
+    bool unique; /* it is the "[" of a HN_EXPR_UNIQUE */
     int32_t x, y;
 } hn_instr;
 
@@ -151,6 +161,8 @@ struct hn_grammar {
     char **names;
     size_t n_names;
     bool has_json;
+    bool looks_further; /* some array has no item twice, or some object's keys may be few: matcher_joint.c */
+    char *ignored;   /* parts of schemas; NULL: none */
 };
 
 /* What follows from a program, with every name's being a control token known: [n_code] and [n_procs]. */

@@ -15,6 +15,11 @@ typedef struct hn_ranges {
     size_t n, cap;
 } hn_ranges;
 
+typedef struct hn_word {
+    const char *bytes;
+    size_t len;
+} hn_word;
+
 /* False: no memory. An empty range adds nothing. */
 bool hn_ranges_add(hn_ranges *r, uint32_t first, uint32_t last);
 void hn_ranges_fini(hn_ranges *r);

@@ -10,7 +10,7 @@ enum { MAX_NODES = 1 << 20, OUTSIDE = 1, FIRST = 2 /* node 0: before the quote *
 
 typedef struct key_graph {
     hn_builder *b;
-    const hn_json_name *names;
+    const hn_word *names;
     hn_graph_edge *edges;
     size_t n_edges, cap_edges;
     int32_t n; /* nodes; node 1: no name begins so */
@@ -45,7 +45,7 @@ typedef struct spans {
 static bool branch(key_graph *g, spans *todo, span s, hn_ranges *others) {
     for (size_t i = s.from, next; i < s.to; i = next) {
         uint32_t cp = 0, other = 0;
-        const hn_json_name *x = &g->names[i];
+        const hn_word *x = &g->names[i];
         next = i + 1;
         if (x->len == s.depth) continue;
         const size_t step = (size_t)hn_utf8_decode(x->bytes + s.depth, x->len - s.depth, &cp);
@@ -70,7 +70,7 @@ static bool span_links(key_graph *g, spans *todo, span s, int32_t end_from) {
     return ok && (name || link(g, s.node, end_from, g->quote));
 }
 
-hn_expr hn_json_key_beside(hn_builder *b, const hn_json_name *names, size_t n) {
+hn_expr hn_json_key_beside(hn_builder *b, const hn_word *names, size_t n) {
     key_graph g = {.b = b, .names = names, .n = FIRST + 1, .quote = hn_expr_text(b, "\"")};
     spans todo = {0};
     hn_range all = {0, HN_LAST_CODE_POINT};

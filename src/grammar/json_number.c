@@ -3,7 +3,8 @@
  *
  * A number is digits before the point and, unless it is an integer, digits behind it. Of numbers with as many digits as a bound, those
  * above it share its first digits and then have a larger one. Bounded numbers have no exponent, and so few digits behind the point that
- * different ones are different doubles: else a reader could round one to an exclusive bound.
+ * different ones are different doubles: else a reader could round one to an exclusive bound. What is asked of all digits together, as that
+ * they are a multiple, is remembered beside them as a remainder (`hn_json_form`).
  */
 #include <string.h>
 
@@ -13,7 +14,8 @@
 enum {
     DIGITS = 15, /* decimal digits that a double keeps */
     MAX_ROOM = 340,
-    MAX_EDGES = 16 * (HN_DECIMAL_WHOLE + MAX_ROOM)
+    USUAL_ROOM = 6, /* behind the point, where nothing else says how many and all digits count */
+    MAX_EDGES = 400000
 };
 
 /* ---- digits ---- */
@@ -39,6 +41,34 @@ static hn_expr any_whole(hn_builder *b, int least, int most, int room) {
     return hn_expr_alt(b, either, least == 1 ? 2 : 1);
 }
 
+/* ---- what all digits are together ---- */
+
+/* It is remembered as one number below remainders_of: the remainder, whether a digit behind the point was none of 0, whether the last was. */
+static int32_t remainders_of(hn_json_form d) {
+    return (d.multiple ? d.multiple : 1) * (d.fraction ? 2 : 1) * (d.one_spelling ? 2 : 1);
+}
+
+static int32_t remainder_next(hn_json_form d, int32_t r, int digit, bool part) {
+    const int32_t n = d.multiple ? d.multiple : 1;
+    int32_t rest = r % n, marks = r / n;
+    rest = (int32_t)((10 * (int64_t)rest + digit) % n);
+    if (!part) return rest + marks * n;
+    int32_t fraction = d.fraction ? marks % 2 : 0, zero = digit == 0;
+    if (digit) fraction = 1;
+    marks = (d.fraction ? fraction : 0) + (d.one_spelling ? zero * (d.fraction ? 2 : 1) : 0);
+    return rest + marks * n;
+}
+
+/* Whether a number may end with so many digits behind the point. */
+static bool remainder_ends(hn_json_form d, int32_t r, int part) {
+    const int32_t n = d.multiple ? d.multiple : 1, marks = r / n;
+    int64_t rest = r % n;
+    if (d.fraction && marks % 2 == 0) return false;
+    if (d.one_spelling && marks / (d.fraction ? 2 : 1)) return false;
+    for (int i = part; i < d.places && rest; i++) rest = 10 * rest % n;
+    return rest == 0;
+}
+
 /* ---- between two decimals ---- */
 
 /* Bounds of numbers >= 0. */
@@ -46,16 +76,20 @@ typedef struct limits {
     hn_decimal low, high;
     bool has_high, low_open, high_open; /* open: the bound itself is not allowed */
     int room;                           /* digits behind the point */
+    hn_json_form form;
 } limits;
 
-/* A graph of the numbers with `whole` digits before the point: a node is how many digits were read, and whether they are the low bound's
- * first digits, the high bound's, both or neither. */
+/* A graph of numbers: a node is how many digits were read, whether they are the low bound's first digits, the high bound's, both or
+ * neither, and the remainder. */
 typedef struct digit_graph {
     hn_builder *b;
     const limits *l;
-    int whole, nodes;
-    hn_graph_edge edges[MAX_EDGES];
-    size_t n;
+    int whole; /* digits before the point */
+    int32_t remainders;
+    hn_expr label[10][10]; /* from one digit to another; -1: not made yet */
+    bool *reached;         /* [nodes] */
+    hn_graph_edge *edges;
+    size_t n, cap;
 } digit_graph;
 
 static bool rest_is_zero(const hn_decimal *d, int i) {
@@ -65,69 +99,120 @@ static bool rest_is_zero(const hn_decimal *d, int i) {
 }
 
 /* After i digits; point: the one behind the last whole digit was read. */
-static int node_of(const digit_graph *g, int i, bool point, bool low, bool high) {
-    return 4 * (i + (point || i > g->whole)) + 2 * low + high;
+static int node_of(const digit_graph *g, int i, bool point, bool low, bool high, int32_t r) {
+    return (4 * (i + (point || i > g->whole)) + 2 * low + high) * g->remainders + r;
 }
 
 static void put_edge(digit_graph *g, int from, int to, hn_expr label) {
+    if (g->b->failed) return;
     if (g->n == MAX_EDGES)
-        hn_builder_fail(g->b, HUNCH_USAGE, "a bound of numbers with too many digits");
+        hn_builder_fail(g->b, HUNCH_USAGE, "bounds or multiples of numbers with too many digits");
+    else if (!hn_grow((void **)&g->edges, &g->cap, g->n + 1, sizeof *g->edges))
+        hn_builder_no_memory(g->b);
     else
         g->edges[g->n++] = (hn_graph_edge){from, to, label};
+    g->reached[to] = true;
 }
 
-/* Digit number i, read at node `from`. */
-static void digit_edges(digit_graph *g, int i, int from, bool low, bool high) {
-    const int first = i == 0 && g->whole > 1 ? 1 : 0;
-    const int least = low ? hn_decimal_digit(&g->l->low, i) : 0, most = high ? hn_decimal_digit(&g->l->high, i) : 9;
-    for (int d = least > first ? least : first, last; d <= most; d = last + 1) {
-        const bool tight_low = low && d == least, tight_high = high && d == most;
-        last = d;
-        while (!tight_low && !tight_high && last < most - high) last++;
-        const int to = node_of(g, i + 1, i + 1 > g->whole, tight_low, tight_high);
-        put_edge(g, from, to, digits(g->b, (char)('0' + d), (char)('0' + last), 1, 1));
-    }
+static void put_digits(digit_graph *g, int from, int to, int first, int last) {
+    hn_expr *label = &g->label[first][last];
+    if (*label < 0) *label = digits(g->b, (char)('0' + first), (char)('0' + last), 1, 1);
+    put_edge(g, from, to, *label);
 }
 
-/* Whether a number may end after i digits. */
-static bool may_end(const digit_graph *g, int i, bool low, bool high) {
-    if (low && (!rest_is_zero(&g->l->low, i) || g->l->low_open)) return false;
-    return !(high && g->l->high_open && rest_is_zero(&g->l->high, i));
+static bool graph_init(digit_graph *g, hn_builder *b, const limits *l, int whole, int nodes) {
+    *g = (digit_graph){.b = b, .l = l, .whole = whole, .remainders = remainders_of(l->form)};
+    for (int i = 0; i < 100; i++) g->label[i / 10][i % 10] = -1;
+    if (nodes > MAX_EDGES / g->remainders)
+        return hn_builder_fail(b, HUNCH_USAGE, "bounds or multiples of numbers with too many digits") >= 0;
+    g->reached = hn_zalloc((size_t)nodes * (size_t)g->remainders + 2, sizeof *g->reached);
+    return g->reached || hn_builder_no_memory(b) >= 0;
 }
 
-static hn_expr graph_of(digit_graph *g, bool low, bool high) {
-    const int total = g->whole + g->l->room;
-    const hn_expr empty = hn_expr_empty(g->b), point = hn_expr_text(g->b, ".");
-    const int start = 4 * (total + 2), end = start + 1; /* they become 0 and the last */
-    put_edge(g, start, node_of(g, 0, false, low, high), empty);
-    for (int i = 0; i <= total && !g->b->failed; i++) {
-        for (int tight = 0; tight < 4; tight++) {
-            const bool l = tight & 2, h = tight & 1;
-            const int at = node_of(g, i, i > g->whole, l, h), behind = node_of(g, i, true, l, h);
-            if (i >= g->whole && may_end(g, i, l, h)) put_edge(g, at, end, empty);
-            if (i == g->whole && total > i) put_edge(g, at, behind, point);
-            if (i < g->whole || (i > g->whole && i < total)) digit_edges(g, i, at, l, h);
-            if (i == g->whole && i < total) digit_edges(g, i, behind, l, h);
-        }
-    }
-    for (size_t i = 0; i < g->n; i++) { /* node 0 and the start change places */
+/* Node 0 and the start change places; the end is the node behind the start. */
+static hn_expr graph_expr(digit_graph *g, int start) {
+    for (size_t i = 0; i < g->n; i++) {
         hn_graph_edge *e = &g->edges[i];
         e->from = e->from == start ? 0 : e->from == 0 ? start : e->from;
         e->to = e->to == start ? 0 : e->to == 0 ? start : e->to;
     }
-    return g->b->failed ? -1 : hn_expr_graph(g->b, end + 1, g->edges, g->n);
+    const hn_expr e = g->b->failed ? -1 : hn_expr_graph(g->b, start + 2, g->edges, g->n);
+    hn_free(g->edges);
+    hn_free(g->reached);
+    return e;
 }
 
+/* Digit number i, read at node `from`. */
+static void digit_edges(digit_graph *g, int i, int from, bool low, bool high, int32_t r) {
+    const int first = i == 0 && g->whole > 1 ? 1 : 0;
+    const int least = low ? hn_decimal_digit(&g->l->low, i) : 0, most = high ? hn_decimal_digit(&g->l->high, i) : 9;
+    const bool part = i + 1 > g->whole;
+    for (int d = least > first ? least : first, last; d <= most; d = last + 1) {
+        const bool tight_low = low && d == least, tight_high = high && d == most;
+        const int32_t next = remainder_next(g->l->form, r, d, part);
+        last = d;
+        while (!tight_low && !tight_high && last < most - high && remainder_next(g->l->form, r, last + 1, part) == next) last++;
+        put_digits(g, from, node_of(g, i + 1, part, tight_low, tight_high, next), d, last);
+    }
+}
+
+/* Whether a number may end after i digits. */
+static bool may_end(const digit_graph *g, int i, bool low, bool high, int32_t r) {
+    if (!remainder_ends(g->l->form, r, i - g->whole)) return false;
+    if (low && (!rest_is_zero(&g->l->low, i) || g->l->low_open)) return false;
+    return !(high && g->l->high_open && rest_is_zero(&g->l->high, i));
+}
+
+/* Of `whole` digits before the point. */
 static hn_expr of_length(hn_builder *b, const limits *l, int whole, bool low, bool high) {
-    digit_graph *g = hn_alloc(sizeof *g);
-    if (!g) return hn_builder_no_memory(b);
-    g->b = b;
-    g->l = l;
-    g->whole = whole;
-    g->n = 0;
-    const hn_expr e = graph_of(g, low, high);
-    hn_free(g);
-    return e;
+    digit_graph g;
+    const int total = whole + l->room, nodes = 4 * (total + 2);
+    if (b->failed || !graph_init(&g, b, l, whole, nodes)) return -1;
+    const hn_expr empty = hn_expr_empty(b), point = hn_expr_text(b, ".");
+    const int start = nodes * g.remainders, end = start + 1; /* they become 0 and the last */
+    put_edge(&g, start, node_of(&g, 0, false, low, high, 0), empty);
+    for (int i = 0; i <= total && !b->failed; i++) {
+        for (int32_t k = 0; k < 4 * g.remainders && !b->failed; k++) {
+            const int32_t r = k / 4;
+            const bool lo = k & 2, hi = k & 1;
+            const int at = node_of(&g, i, i > whole, lo, hi, r), behind = node_of(&g, i, true, lo, hi, r);
+            if (!g.reached[at]) continue;
+            if (i >= whole && may_end(&g, i, lo, hi, r)) put_edge(&g, at, end, empty);
+            if (i == whole && total > i) put_edge(&g, at, behind, point);
+            if (i < whole || (i > whole && i < total)) digit_edges(&g, i, at, lo, hi, r);
+            if (i == whole && i < total) digit_edges(&g, i, behind, lo, hi, r);
+        }
+    }
+    return graph_expr(&g, start);
+}
+
+/* least to most digits before the point (most -1: no limit), with remainders: of nodes of one length there is one for each, and so behind
+ * the point. */
+static hn_expr any_with(hn_builder *b, const limits *l, int least, int most) {
+    digit_graph g;
+    const int kept = most < 0 ? least : most, nodes = 2 + kept + l->room + 1;
+    if (most >= 0 && most < least) return hn_expr_nothing(b);
+    if (b->failed || !graph_init(&g, b, l, kept, nodes)) return -1;
+    const int32_t n = g.remainders;
+    const int start = nodes * n, end = start + 1, behind = kept + 1;
+    const hn_expr empty = hn_expr_empty(b), point = hn_expr_text(b, ".");
+    put_edge(&g, start, n, empty); /* node 1: no digit yet; 0 is left free for the start */
+    for (int i = 0; i < behind + 1 + l->room && !b->failed; i++) {
+        const bool part = i >= behind, again = most < 0 && i == kept;
+        for (int32_t r = 0; r < n && !b->failed; r++) {
+            const int at = (i + 1) * n + r, digits_read = part ? i - behind : i;
+            if (!g.reached[at] && !again) continue; /* nodes that lead to each other may be reached later */
+            if ((part ? digits_read > 0 : i >= least) && remainder_ends(l->form, r, part ? digits_read : 0)) put_edge(&g, at, end, empty);
+            if (!part && i >= least && l->room) put_edge(&g, at, (behind + 1) * n + r, point);
+            if (part ? digits_read == l->room : i == most) continue;
+            for (int d = i == 0, last; d <= 9; d = last + 1) {
+                const int32_t next = remainder_next(l->form, r, d, part);
+                for (last = d; last < 9 && remainder_next(l->form, r, last + 1, part) == next;) last++;
+                put_digits(&g, at, (again ? i + 1 : i + 2) * n + next, d, last);
+            }
+        }
+    }
+    return graph_expr(&g, start);
 }
 
 /* Numbers >= 0 between the limits: of as many digits as a bound has, and of those between. */
@@ -138,7 +223,11 @@ static hn_expr magnitudes(hn_builder *b, const limits *l) {
     if (l->has_high && high < low) return hn_expr_nothing(b);
     part[n++] = of_length(b, l, low, true, high == low);
     if (high > low) part[n++] = of_length(b, l, high, false, true);
-    if (high < 0 || high > low + 1) part[n++] = any_whole(b, low + 1, high < 0 ? -1 : high - 1, l->room);
+    if (high >= 0 && high <= low + 1) return hn_expr_alt(b, part, n);
+    if (remainders_of(l->form) == 1)
+        part[n++] = any_whole(b, low + 1, high < 0 ? -1 : high - 1, l->room);
+    else
+        part[n++] = any_with(b, l, low + 1, high >= 0 ? high - 1 : l->room ? DIGITS - l->room : -1);
     return hn_expr_alt(b, part, n);
 }
 
@@ -212,13 +301,17 @@ static hn_expr bounded(hn_builder *b, hn_json_bound low, hn_json_bound high, con
     return hn_expr_alt(b, part, n);
 }
 
-hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high) {
+hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high, hn_json_form form) {
     hn_decimal l, h;
-    if (!low.value && !high.value) return unbounded(b, integer);
+    const bool remembers = remainders_of(form) > 1;
+    if (!low.value && !high.value && !remembers && !form.one_spelling) return unbounded(b, integer);
     if (!bound_read(b, low, &l) || !bound_read(b, high, &h)) return -1;
     limits *x = hn_zalloc(1, sizeof *x);
     if (!x) return hn_builder_no_memory(b);
     x->room = integer ? 0 : room_of(&l, &h);
+    if (remembers && !(low.value && high.value) && x->room > USUAL_ROOM) x->room = USUAL_ROOM;
+    if (form.multiple && x->room > form.places) x->room = form.places;
+    x->form = form;
     const hn_expr e = bounded(b, low, high, &l, &h, x);
     hn_free(x);
     return e;

@@ -131,7 +131,7 @@ hn_expr hn_expr_json_value(hn_builder *b) {
     const hn_expr any[] = {object_of_any(b, value),
                            list_of(b, "[", "]", value),
                            hn_json_string(b),
-                           hn_json_number(b, false, (hn_json_bound){0}, (hn_json_bound){0}),
+                           hn_json_number(b, false, (hn_json_bound){0}, (hn_json_bound){0}, (hn_json_form){0}),
                            hn_expr_text(b, "true"),
                            hn_expr_text(b, "false"),
                            hn_expr_text(b, "null")};

@@ -20,11 +20,7 @@ hn_expr hn_json_comma(hn_builder *b);
 hn_expr hn_json_word(hn_builder *b, const char *text, size_t len); /* a string of this content */
 char *hn_json_word_text(const char *text, size_t len, size_t *n); /* its spelling, hn_alloc'ed; NULL: no memory */
 /* A key that is none of these, sorted by their bytes. (json_keys.c) */
-typedef struct hn_json_name {
-    const char *bytes;
-    size_t len;
-} hn_json_name;
-hn_expr hn_json_key_beside(hn_builder *b, const hn_json_name *names, size_t n);
+hn_expr hn_json_key_beside(hn_builder *b, const hn_word *names, size_t n);
 hn_expr hn_json_constant(hn_builder *b, const json_t *value);
 
 /* An end of a range of numbers. */
@@ -32,6 +28,14 @@ typedef struct hn_json_bound {
     const json_t *value; /* NULL: none */
     bool exclusive;
 } hn_json_bound;
+/* What their digits must be besides; zeroed: anything. */
+typedef struct hn_json_form {
+    int32_t multiple; /* of multiple / 10^places, 0: of anything */
+    int places;
+    bool fraction;     /* no integer */
+    bool one_spelling; /* no zeros at the end behind the point, no exponent, no -0 */
+} hn_json_form;
+enum { HN_JSON_MULTIPLE = 10000 /* the largest */ };
 /* Numbers between bounds. (json_number.c) */
-hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high);
+hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high, hn_json_form form);
 #endif

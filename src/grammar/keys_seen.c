@@ -7,8 +7,8 @@
 #include "base/mem.h"
 
 enum { LETTER = 1, SET, OPEN, STATE };
-enum { VALUE, KEY_START, KEY, KEY_ESCAPE, STRING, STRING_ESCAPE };
-enum { OBJECT = 1, ANY_KEYS = 2 /* it, or one that it is in, has keys */ };
+enum { VALUE, KEY_START, KEY, KEY_ESCAPE, STRING, STRING_ESCAPE, ITEM, ITEM_STRING, ITEM_ESCAPE };
+enum { OBJECT = 1, ANY_KEYS = 2 /* it, or one that it is in, has keys */, UNIQUE = 4 /* an array that has no item twice */ };
 enum { MAX_FACTS = 2 << 20, FIRST = 256 };
 
 void hn_keys_seen_fini(hn_keys_seen *k) {
@@ -91,8 +91,9 @@ static bool any_keys(const hn_keys_seen *k, int32_t open) {
     return open && (k->facts[open].c & ANY_KEYS);
 }
 
-static int32_t open_of(hn_keys_seen *k, int32_t before, int32_t set, bool object) {
-    const int32_t marks = (object ? OBJECT : 0) | (set || any_keys(k, before) ? ANY_KEYS : 0);
+/* marks: OBJECT, UNIQUE or none. */
+static int32_t open_of(hn_keys_seen *k, int32_t before, int32_t set, int32_t marks) {
+    if (set || any_keys(k, before)) marks |= ANY_KEYS;
     return fact_of(k, (hn_keys_fact){OPEN, before, set, marks}, true);
 }
 
@@ -105,16 +106,16 @@ static bool has_key(const hn_keys_seen *k, int32_t set, int32_t key) {
 /* The open object with one more key; keys without letters are number 0, so their sets count from one. */
 static int32_t key_put(hn_keys_seen *k, int32_t open, int32_t key) {
     const int32_t set = fact_of(k, (hn_keys_fact){SET, set_of(k, open), key, 0}, true);
-    return set < 0 ? HN_KEYS_FULL : open_of(k, outer(k, open), set, true);
+    return set < 0 ? HN_KEYS_FULL : open_of(k, outer(k, open), set, k->facts[open].c & (OBJECT | UNIQUE));
 }
 
 /* A byte outside of strings. */
-static void structure(hn_keys_seen *k, place *p, unsigned char byte) {
+static void structure(hn_keys_seen *k, place *p, unsigned char byte, bool unique) {
     if (byte == '"') {
         p->mode = p->mode == KEY_START ? KEY : STRING;
     } else if (byte == '{' || byte == '[') {
-        p->open = open_of(k, p->open, 0, byte == '{');
-        p->mode = byte == '{' ? KEY_START : VALUE;
+        p->open = open_of(k, p->open, 0, byte == '{' ? OBJECT : unique ? UNIQUE : 0);
+        p->mode = byte == '{' ? KEY_START : unique ? ITEM : VALUE;
     } else if (byte == '}' || byte == ']') {
         p->open = outer(k, p->open);
         p->mode = VALUE;
@@ -123,9 +124,44 @@ static void structure(hn_keys_seen *k, place *p, unsigned char byte) {
     }
 }
 
-int32_t hn_keys_seen_next(hn_keys_seen *k, int32_t state, unsigned char byte) {
+static void letter(hn_keys_seen *k, place *p, unsigned char byte) {
+    p->letters = fact_of(k, (hn_keys_fact){LETTER, p->letters, byte, 0}, true);
+}
+
+/* A byte of an array that has no item twice. False: it ends one that is there. */
+static bool item_byte(hn_keys_seen *k, place *p, unsigned char byte, bool unique) {
+    const bool ends = p->mode == ITEM && (byte == ',' || byte == ']');
+    if (ends && p->letters) {
+        if (has_key(k, set_of(k, p->open), p->letters)) return false;
+        p->open = key_put(k, p->open, p->letters);
+        p->letters = 0;
+    }
+    if (ends) {
+        if (byte == ']' && p->open >= 0) *p = (place){outer(k, p->open), VALUE, 0};
+    } else if (p->mode == ITEM && (byte == '[' || byte == '{')) { /* another way of reading the text, in which it is an array like others */
+        p->open = open_of(k, outer(k, p->open), 0, 0);
+        if (p->open >= 0) structure(k, p, byte, unique);
+        p->letters = 0;
+    } else if (!(p->mode == ITEM && byte == ' ' && !p->letters)) {
+        if (p->mode == ITEM_ESCAPE)
+            p->mode = ITEM_STRING;
+        else if (p->mode == ITEM_STRING)
+            p->mode = byte == '"' ? ITEM : byte == '\\' ? ITEM_ESCAPE : ITEM_STRING;
+        else if (byte == '"')
+            p->mode = ITEM_STRING;
+        letter(k, p, byte);
+    }
+    return true;
+}
+
+int32_t hn_keys_seen_next(hn_keys_seen *k, int32_t state, unsigned char byte, bool unique) {
     place p = place_of(k, state);
     switch (p.mode) {
+    case ITEM:
+    case ITEM_STRING:
+    case ITEM_ESCAPE:
+        if (!item_byte(k, &p, byte, unique)) return HN_KEYS_TWICE;
+        break;
     case STRING:
         if (byte != '"' && byte != '\\') return state;
         p.mode = byte == '"' ? VALUE : STRING_ESCAPE;
@@ -138,13 +174,13 @@ int32_t hn_keys_seen_next(hn_keys_seen *k, int32_t state, unsigned char byte) {
             break;
         }
         p.mode = byte == '\\' ? KEY_ESCAPE : KEY;
-        p.letters = fact_of(k, (hn_keys_fact){LETTER, p.letters, byte, 0}, true);
+        letter(k, &p, byte);
         break;
     case KEY_ESCAPE:
         p.mode = KEY;
-        p.letters = fact_of(k, (hn_keys_fact){LETTER, p.letters, byte, 0}, true);
+        letter(k, &p, byte);
         break;
-    default: structure(k, &p, byte);
+    default: structure(k, &p, byte, unique);
     }
     return state_of(k, p);
 }
@@ -159,7 +195,7 @@ int hn_keys_seen_quotes(const hn_keys_seen *k, int32_t state) {
 
 /* All bytes, with what they add. */
 static int twice_by_steps(hn_keys_seen *k, int32_t state, const char *bytes, size_t len) {
-    for (size_t i = 0; i < len && state >= 0; i++) state = hn_keys_seen_next(k, state, (unsigned char)bytes[i]);
+    for (size_t i = 0; i < len && state >= 0; i++) state = hn_keys_seen_next(k, state, (unsigned char)bytes[i], false);
     return state == HN_KEYS_FULL ? HN_KEYS_FULL : state == HN_KEYS_TWICE;
 }
 
@@ -213,4 +249,64 @@ int hn_keys_seen_twice(hn_keys_seen *k, int32_t state, const char *bytes, size_t
         }
     }
     return 0;
+}
+
+/* ---- what is left ---- */
+
+hn_keys_place hn_keys_seen_place(const hn_keys_seen *k, int32_t state) {
+    const place p = place_of(k, state);
+    if (!set_of(k, p.open)) return HN_KEYS_ELSEWHERE;
+    switch (p.mode) {
+    case KEY_START: return HN_KEYS_BEFORE;
+    case ITEM: return p.letters ? HN_KEYS_ITEM : HN_KEYS_BEFORE;
+    case KEY:
+    case KEY_ESCAPE:
+    case ITEM_STRING:
+    case ITEM_ESCAPE: return HN_KEYS_INSIDE;
+    default: return HN_KEYS_ELSEWHERE;
+    }
+}
+
+bool hn_keys_seen_in_string(const hn_keys_seen *k, int32_t state) {
+    const int mode = place_of(k, state).mode;
+    return mode == STRING || mode == STRING_ESCAPE;
+}
+
+/* Whether the letters are the first ones of a key. */
+static bool key_begins(const hn_keys_seen *k, int32_t key, int32_t letters) {
+    while (key && key != letters) key = k->facts[key].a;
+    return key == letters;
+}
+
+bool hn_keys_seen_begins(const hn_keys_seen *k, int32_t state, unsigned char byte) {
+    const place p = place_of(k, state);
+    /* a look-up alone adds nothing, and leaves it as it is */
+    const int32_t letters = fact_of((hn_keys_seen *)(uintptr_t)k, (hn_keys_fact){LETTER, p.letters, byte, 0}, false);
+    for (int32_t set = set_of(k, p.open); letters > 0 && set; set = k->facts[set].a)
+        if (key_begins(k, k->facts[set].b, letters)) return true;
+    return false;
+}
+
+int hn_keys_seen_rest(const hn_keys_seen *k, int32_t state, int i, char *bytes, int cap) {
+    const place p = place_of(k, state);
+    for (int32_t set = set_of(k, p.open); set; set = k->facts[set].a) {
+        int n = 0;
+        if (!key_begins(k, k->facts[set].b, p.letters) || i-- > 0) continue;
+        for (int32_t key = k->facts[set].b; key != p.letters; key = k->facts[key].a) n++;
+        int at = n;
+        for (int32_t key = k->facts[set].b; key != p.letters; key = k->facts[key].a)
+            if (--at < cap) bytes[at] = (char)k->facts[key].b;
+        return n < cap ? n : cap;
+    }
+    return -1;
+}
+
+void hn_keys_seen_forget(hn_keys_seen *k, size_t n) {
+    while (k->n > n && k->n > 1) {
+        const int32_t last = (int32_t)k->n;
+        size_t at = hash_fact(&k->facts[last - 1]) & (k->cap_index - 1);
+        while (k->index[at] != last) at = (at + 1) & (k->cap_index - 1);
+        k->index[at] = 0; /* the one that was put last: none was put behind it */
+        k->n--;
+    }
 }

@@ -51,10 +51,20 @@ int32_t hn_joint_number(hn_matcher *m, hn_joint j) {
     return (int32_t)m->n_joints++;
 }
 
-hn_joint hn_joint_byte(hn_matcher *m, hn_joint j, unsigned char byte) {
+/* Whether a [ that the state allows is one of an array that has no item twice. */
+static bool opens_unique(const hn_automaton *a, int32_t state) {
+    const hn_state s = a->states[state];
+    for (uint32_t i = 0; i < s.n; i++)
+        if (a->g->code[a->threads[s.first + i].pc].unique) return true;
+    return false;
+}
+
+/* By one byte, without a look at what may come then. */
+static hn_joint step(hn_matcher *m, hn_joint j, unsigned char byte) {
     hn_automaton *a = m->states;
     if (!a->states[j.state].json) return (hn_joint){hn_automaton_byte(a, j.state, byte), 0};
-    int32_t keys = hn_keys_seen_next(&m->keys, j.keys, byte);
+    const bool unique = byte == '[' && m->grammar->looks_further && opens_unique(a, j.state);
+    int32_t keys = hn_keys_seen_next(&m->keys, j.keys, byte, unique);
     if (keys == HN_KEYS_FULL) return (hn_joint){fill(m), 0};
     if (keys == HN_KEYS_TWICE) j.state = hn_automaton_without_json(a, j.state);
     if (j.state < 0) return (hn_joint){j.state, 0};
@@ -63,16 +73,94 @@ hn_joint hn_joint_byte(hn_matcher *m, hn_joint j, unsigned char byte) {
     return (hn_joint){next, keys};
 }
 
+/* Whether every key or item that the text could go on with, in what it has of one, is there already: then it must not begin so. Only what
+ * was written is followed, so this ends. */
+static bool is_spent(hn_matcher *m, hn_joint j, int depth) {
+    enum { DEEPEST = 300 };
+    const hn_keys_place place = hn_keys_seen_place(&m->keys, j.keys);
+    if (place == HN_KEYS_ELSEWHERE || m->states->states[j.state].other || depth == DEEPEST) return false;
+    for (int byte = 0; byte < 256; byte++) {
+        if (hn_automaton_byte(m->states, j.state, (unsigned char)byte) < 0) continue;
+        const bool blank = place == HN_KEYS_BEFORE && (byte == ' ' || byte == '"');
+        const bool begins = hn_keys_seen_begins(&m->keys, j.keys, (unsigned char)byte);
+        const bool may_end = (place == HN_KEYS_INSIDE && byte == '"') || (place == HN_KEYS_ITEM && (byte == ',' || byte == ']'));
+        if (!blank && !begins && !may_end) return false; /* a new one */
+        const hn_joint next = step(m, j, (unsigned char)byte);
+        if (next.state == HN_STATE_NONE) continue; /* it was there */
+        if (next.state < 0 || (may_end && hn_keys_seen_place(&m->keys, next.keys) != HN_KEYS_ITEM) || !is_spent(m, next, depth + 1)) return false;
+    }
+    return true;
+}
+
+hn_joint hn_joint_byte(hn_matcher *m, hn_joint j, unsigned char byte) {
+    const hn_joint next = step(m, j, byte);
+    if (next.state < 0 || !m->grammar->looks_further || !m->states->states[next.state].json || !is_spent(m, next, 0)) return next;
+    return (hn_joint){HN_STATE_NONE, 0};
+}
+
 /* Whether the token is allowed by both, byte by byte. */
 static bool token_allowed(hn_matcher *m, hn_joint j, const char *bytes, size_t len) {
     for (size_t i = 0; i < len && j.state >= 0; i++) j = hn_joint_byte(m, j, (unsigned char)bytes[i]);
     return j.state >= 0;
 }
 
+/* ---- where keys or items may be spent ---- */
+
+static void take_out(int32_t id, uint64_t *mask, int *count) {
+    if (!(mask[id / 64] >> id % 64 & 1)) return;
+    mask[id / 64] &= ~((uint64_t)1 << id % 64);
+    --*count;
+}
+
+/* Takes out the tokens that begin as bytes that were written do, from where these lead nowhere. */
+static void filter_along(hn_matcher *m, hn_joint j, const char *bytes, int n, uint64_t *mask, int *count) {
+    const hn_vocab_trie *v = m->vocab;
+    size_t node = 0, end = v->n_nodes;
+    for (int i = 0; i < n; i++) {
+        while (node < end && v->nodes[node].byte != (uint8_t)bytes[i]) node = v->nodes[node].skip;
+        if (node >= end) return;
+        j = hn_joint_byte(m, j, (unsigned char)bytes[i]);
+        const size_t next = v->nodes[node].skip;
+        if (j.state < 0) {
+            const size_t last = next < v->n_nodes ? v->nodes[next].token : v->n_tokens;
+            for (size_t k = v->nodes[node].token; k < last; k++) take_out(v->tokens[k], mask, count);
+            return;
+        }
+        end = next;
+        node++;
+    }
+}
+
+/* Tokens that end a key or an item, or go on as one that was written. */
+static bool filter_spent(hn_matcher *m, hn_joint j, uint64_t *mask, int *count) {
+    const hn_vocab_trie *v = m->vocab;
+    const size_t known = m->keys.n, n = hn_keys_seen_in_string(&m->keys, j.keys) ? v->n_quoted : v->n_marked;
+    char *rest = hn_alloc((size_t)v->max_bytes + 2);
+    if (!rest) return fill(m) >= 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t id = v->quoted[i];
+        size_t len = 0;
+        if (!(mask[id / 64] >> id % 64 & 1)) continue;
+        const char *bytes = hn_tokenizer_piece(v->tokenizer, id, &len);
+        if (!token_allowed(m, j, bytes, len)) take_out(id, mask, count);
+        hn_keys_seen_forget(&m->keys, known);
+    }
+    rest[0] = ' ';
+    const hn_keys_place place = hn_keys_seen_place(&m->keys, j.keys);
+    for (int i = 0, len; place != HN_KEYS_ELSEWHERE && (len = hn_keys_seen_rest(&m->keys, j.keys, i, rest + 1, v->max_bytes)) >= 0; i++) {
+        filter_along(m, j, rest + 1, len, mask, count);
+        if (place == HN_KEYS_BEFORE) filter_along(m, j, rest, len + 1, mask, count);
+        hn_keys_seen_forget(&m->keys, known);
+    }
+    hn_free(rest);
+    return !m->joints_full && !m->states->full;
+}
+
 bool hn_joint_filter(hn_matcher *m, hn_joint j, uint64_t *mask, int *count) {
     const hn_vocab_trie *v = m->vocab;
     const hn_state s = m->states->states[j.state];
     if (!m->grammar->has_json || !s.json) return true;
+    if (m->grammar->looks_further) return filter_spent(m, j, mask, count);
     const int quotes = hn_keys_seen_quotes(&m->keys, j.keys);
     const size_t n = quotes == 1 ? v->n_quoted : v->n_quoted_twice;
     for (size_t i = 0; i < n; i++) {

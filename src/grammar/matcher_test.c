@@ -126,6 +126,25 @@ static void test_masks_of_json(void **state) {
     assert_true(all > 100000);
 }
 
+/* The mask behind a text is what trying every token by itself says; returns how many tokens keys or items that are there forbid. */
+static int mask_check(hn_matcher *m, hn_matcher *other, const char *before) {
+    uint64_t *mask = malloc((size_t)(vocab + 63) / 64 * sizeof *mask);
+    const int32_t at = hn_matcher_bytes(m, hn_matcher_start(m), before, strlen(before));
+    const int32_t same = hn_matcher_bytes(other, hn_matcher_start(other), before, strlen(before));
+    int forbidden = 0, count = 0;
+    if (at < 0 || same < 0) fail_msg("%s is refused", before);
+    hn_matcher_mask(m, at, mask);
+    for (int32_t id = 0; id < vocab; id++) {
+        const bool allowed = mask[id / 64] >> id % 64 & 1, is = hn_matcher_next(other, same, id) >= 0;
+        if (allowed != is) fail_msg("%s: token %d is %s", before, id, allowed ? "allowed" : "not");
+    }
+    hn_joint j = hn_joint_of(m, at);
+    const uint64_t *bits = hn_matcher_bits(m, j.state, &count);
+    for (int32_t id = 0; id < vocab; id++) forbidden += (int)((bits[id / 64] & ~mask[id / 64]) >> id % 64 & 1);
+    free(mask);
+    return forbidden;
+}
+
 /* Texts before each of which a key is written twice: the walk of masks cannot find them by chance. */
 static void test_keys_twice(void **state) {
     (void)state;
@@ -133,26 +152,73 @@ static void test_keys_twice(void **state) {
                                          "{\"x\":{\"a\":[],\"b\":1,\"", "[{\"a\":\"b\"",
                                          "{\"a\":{},\"a", "[{\"a\":0},{\"", "{\"\":1,\"", "{\"a\":\"x"};
     hn_matcher *m = matcher_open(hn_grammar_json_schema, "{}"), *other = matcher_open(hn_grammar_json_schema, "{}");
-    uint64_t *mask = malloc((size_t)(vocab + 63) / 64 * sizeof *mask);
     int forbidden = 0;
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
-        const int32_t at = hn_matcher_bytes(m, hn_matcher_start(m), before[i], strlen(before[i]));
-        const int32_t same = hn_matcher_bytes(other, hn_matcher_start(other), before[i], strlen(before[i]));
-        assert_true(at >= 0 && same >= 0);
-        hn_matcher_mask(m, at, mask);
-        for (int32_t id = 0; id < vocab; id++) {
-            const bool allowed = mask[id / 64] >> id % 64 & 1, is = hn_matcher_next(other, same, id) >= 0;
-            if (allowed != is) fail_msg("%s: token %d is %s", before[i], id, allowed ? "allowed" : "not");
-        }
-        hn_joint j = hn_joint_of(m, at);
-        int count = 0;
-        const uint64_t *bits = hn_matcher_bits(m, j.state, &count);
-        for (int32_t id = 0; id < vocab; id++) forbidden += (int)((bits[id / 64] & ~mask[id / 64]) >> id % 64 & 1);
-    }
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) forbidden += mask_check(m, other, before[i]);
     assert_true(forbidden > 5);
-    free(mask);
     hn_matcher_close(&m);
     hn_matcher_close(&other);
+}
+
+/* Items and keys of which few are left: what would leave none is not begun. # parts texts behind which another byte must not follow. */
+static void test_spent(void **state) {
+    (void)state;
+    static const struct { const char *schema, *before[8]; } cases[] = {
+        {"{\"type\":\"array\",\"items\":{\"enum\":[1,2,12]},\"uniqueItems\":true}",
+         {"[1,1#,", "[1,#1,", "[1,2", "[1, 2,#2", "[2,1,12#,", "[12,2,1#2", "[12,1,#3"}},
+        {"{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"ab\",\"b,\",null]},\"uniqueItems\":true}",
+         {"[\"a\",\"a#\"", "[\"ab\",\"a\",\"#a", "[\"b,\",#\"b,\",", "[null,#n", "[null,\"a\",\"b,\",\"ab\"#,"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":[\"integer\",\"string\"]},\"uniqueItems\":true}",
+         {"[12,12#,", "[\"ab\",\"ab#\",", "[12,1", "[\"12\",12", "[5, 5#]", "[\"a\\\"\", \"a\\\"#\"]"}},
+        {"{\"type\":\"object\",\"patternProperties\":{\"^[ab]c?$\":{\"type\":\"integer\"}},\"additionalProperties\":false}",
+         {"{\"a\":1,\"a#\"", "{\"a\":1,\"ac\":2,\"#a", "{\"a\":1,\"b\":2,\"ac\":3, \"b#\"", "{\"a\":1,\"b\":2,\"ac\":3,\"bc\":4#,"}},
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"uniqueItems\":true}}",
+         {"{\"a\":[true,#t", "{\"a\":[true,false#,", "{\"a\":[true],\"a#\"", "{\"a\":[true],\"b\":[true#,true", "{\"a\":[],\"b\":[]"}}};
+    int forbidden = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_matcher *m = matcher_open(hn_grammar_json_schema, cases[i].schema), *other = matcher_open(hn_grammar_json_schema, cases[i].schema);
+        for (int k = 0; k < 8 && cases[i].before[k]; k++) {
+            char text[100];
+            snprintf(text, sizeof text, "%s", cases[i].before[k]);
+            char *mark = strchr(text, '#');
+            if (mark) memmove(mark, mark + 1, strlen(mark));
+            if (mark && hn_matcher_bytes(m, hn_matcher_start(m), text, strlen(text)) != HN_MATCH_NO) fail_msg("accepts %s", text);
+            if (mark) *mark = '\0';
+            forbidden += mask_check(m, other, text);
+        }
+        hn_matcher_close(&m);
+        hn_matcher_close(&other);
+    }
+    assert_in_range(forbidden, 40, 1000);
+}
+
+/* Values with what jsonschema says of them: tests/schemas_long_test.py --write. */
+static void test_instances(void **state) {
+    (void)state;
+    FILE *f = fopen(HUNCH_TEST_DATA "/structured/instances.jsonl", "r");
+    static char line[65536];
+    int n = 0, wrong = 0;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        json_t *j = hn_json_load(line, strlen(line), 0, NULL);
+        char *source = hn_json_dump(json_object_get(j, "schema"), JSON_ENCODE_ANY);
+        hn_matcher *m = matcher_open(hn_grammar_json_schema, source);
+        for (int valid = 0; valid < 2; valid++) {
+            const json_t *list = json_object_get(j, valid ? "valid" : "invalid");
+            for (size_t i = 0; i < json_array_size(list); i++, n++) {
+                const char *text = json_string_value(json_array_get(list, i));
+                const int32_t at = hn_matcher_bytes(m, hn_matcher_start(m), text, strlen(text));
+                if ((at >= 0 && hn_matcher_is_final(m, at)) == valid) continue;
+                print_error("%s: %s %s\n", json_string_value(json_object_get(j, "name")), valid ? "refuses" : "accepts", text);
+                wrong++;
+            }
+        }
+        hn_matcher_close(&m);
+        hn_free(source);
+        json_decref(j);
+    }
+    fclose(f);
+    assert_true(n > 1500);
+    assert_int_equal(wrong, 0);
 }
 
 static void twice_check(const char *name, const json_t *schema, const json_t *texts) {
@@ -219,6 +285,7 @@ static void test_forced(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks_are_steps), cmocka_unit_test(test_masks_of_json),
                                        cmocka_unit_test(test_keys_twice),      cmocka_unit_test(test_schemas_with_keys_twice),
-                                       cmocka_unit_test(test_ends),            cmocka_unit_test(test_forced)};
+                                       cmocka_unit_test(test_ends),            cmocka_unit_test(test_forced),
+                                       cmocka_unit_test(test_spent),           cmocka_unit_test(test_instances)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

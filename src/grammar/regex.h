@@ -35,15 +35,18 @@ typedef struct hn_regex {
     size_t n_sets, cap_sets;
     int32_t any; /* the class of all characters; -1: not there yet */
     int32_t root;
+    bool without; /* the texts that it does not match are meant: readers may read it as widely as any of them does */
 } hn_regex;
 
 /* False: a failure, which the builder keeps. search: the text needs only contain it. Finish it in any case. */
 bool hn_regex_open(hn_regex *r, hn_builder *b, const char *where, const char *text, size_t len, bool search);
+bool hn_regex_open_without(hn_regex *r, hn_builder *b, const char *text, size_t len); /* for hn_regex_all: what does not contain it */
+bool hn_regex_words(hn_regex *r, hn_builder *b, const hn_word *word, size_t n, bool without); /* (regex_without.c) */
 void hn_regex_fini(hn_regex *r);
 /* One character of a set: as its UTF-8, or as JSON strings have it. */
 typedef hn_expr hn_regex_class(hn_builder *b, const hn_ranges *set);
 hn_expr hn_regex_expr(const hn_regex *r, hn_regex_class *class_of);
-/* The texts that all allow, of min to max characters (max -1: no limit). n >= 1. */
+/* The texts that all allow (or do not, those that are `without`), of min to max characters (max -1: no limit). n >= 1. */
 hn_expr hn_regex_all(hn_builder *b, const hn_regex *r, int n, int64_t min, int64_t max, hn_regex_class *class_of);
 
 /* ---- between its files; -1: failed ---- */

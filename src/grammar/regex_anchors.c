@@ -25,6 +25,13 @@ static int32_t any_text(hn_regex *r) {
     return hn_regex_put(r, (hn_regex_node){.kind = HN_RE_REPEAT, .a = r->any, .min = 0, .max = -1});
 }
 
+static int32_t last_line_break(hn_regex *r) {
+    hn_ranges set = {0};
+    if (!hn_ranges_add(&set, '\n', '\n')) return hn_builder_no_memory(r->b);
+    const int32_t one = hn_regex_set(r, &set);
+    return one < 0 ? -1 : hn_regex_put(r, (hn_regex_node){.kind = HN_RE_REPEAT, .a = one, .min = 0, .max = 1});
+}
+
 static bool fail_inside(const hn_regex *r) {
     hn_builder_fail(r->b, HUNCH_USAGE, "%s%sthe regular expression has ^ or $ inside, expected them at the ends of its alternatives",
                     r->where, r->where[0] ? ": " : "");
@@ -38,9 +45,11 @@ static bool put_branch(branches *x, const int32_t *items, size_t n, bool start, 
     if (x->n == MAX_BRANCHES) return fail_inside(r);
     int32_t part[3];
     size_t k = 0;
+    const bool line = end && r->without; /* Python's $ is before a last line break too */
     if (!start && x->search) part[k++] = any_text(r);
     part[k++] = hn_regex_list(r, HN_RE_SEQ, items, n);
     if (!end && x->search) part[k++] = any_text(r);
+    if (line) part[k++] = last_line_break(r);
     for (size_t i = 0; i < k; i++)
         if (part[i] < 0) return false;
     x->found[x->n] = hn_regex_list(r, HN_RE_SEQ, part, k);

@@ -182,7 +182,7 @@ static bool member(reader *x, hn_ranges *to, bool negated, uint32_t *cp, bool *s
     if (escaped(x, cp, &other)) return true;
     if (!other || x->r->b->failed) return false;
     const size_t letter = x->at;
-    if (!shorthand(x, to, negated, &known)) return false;
+    if (!shorthand(x, to, negated != x->r->without, &known)) return false;
     *set = known;
     x->at = known ? x->at : letter;
     return known || refuse_escape(x) >= 0;
@@ -226,10 +226,11 @@ static int32_t single(reader *x, uint32_t cp) {
     return class_put(x, &set, hn_ranges_add(&set, cp, cp), false);
 }
 
-/* . : all but the ends of lines */
+/* . : all but the ends of lines, of which Python knows one */
 static int32_t dot(reader *x) {
     hn_ranges set = {0};
-    const bool ok = hn_ranges_add(&set, '\n', '\n') && hn_ranges_add(&set, '\r', '\r') && hn_ranges_add(&set, 0x2028, 0x2029);
+    bool ok = hn_ranges_add(&set, '\n', '\n');
+    if (!x->r->without) ok = ok && hn_ranges_add(&set, '\r', '\r') && hn_ranges_add(&set, 0x2028, 0x2029);
     return class_put(x, &set, ok, true);
 }
 
@@ -241,7 +242,7 @@ static int32_t escape(reader *x) {
     if (escaped(x, &cp, &other)) return single(x, cp);
     if (!other || x->r->b->failed) return -1;
     const size_t letter = x->at;
-    const bool ok = shorthand(x, &set, false, &known);
+    const bool ok = shorthand(x, &set, x->r->without, &known);
     if (ok && !known) {
         x->at = letter;
         refuse_escape(x);
@@ -353,14 +354,23 @@ static int32_t alternatives(reader *x, int groups) {
     return e;
 }
 
-bool hn_regex_open(hn_regex *r, hn_builder *b, const char *where, const char *text, size_t len, bool search) {
-    *r = (hn_regex){.b = b, .where = where, .any = -1, .root = -1};
+static bool parse(hn_regex *r, const char *text, size_t len, bool search) {
     reader x = {.r = r, .text = text, .len = len};
-    if (b->failed) return false;
+    if (r->b->failed) return false;
     if (len > HN_GRAMMAR_MAX_SOURCE) return wrong(&x, "it is longer than 64 MiB") >= 0;
     r->root = alternatives(&x, 0);
     if (r->root >= 0 && x.at < len) r->root = wrong(&x, "a ) without a (");
     hn_free(x.parts);
     if (r->root >= 0) r->root = hn_regex_anchor(r, search);
     return r->root >= 0;
+}
+
+bool hn_regex_open(hn_regex *r, hn_builder *b, const char *where, const char *text, size_t len, bool search) {
+    *r = (hn_regex){.b = b, .where = where, .any = -1, .root = -1};
+    return parse(r, text, len, search);
+}
+
+bool hn_regex_open_without(hn_regex *r, hn_builder *b, const char *text, size_t len) {
+    *r = (hn_regex){.b = b, .where = "", .any = -1, .root = -1, .without = true};
+    return parse(r, text, len, true);
 }

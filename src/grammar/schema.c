@@ -50,6 +50,29 @@ hn_expr hn_schema_fail(hn_schema *s, int32_t path, const char *fmt, ...) {
     return hn_builder_fail(s->b, HUNCH_USAGE, "the JSON schema, %s%s: %s", s->pointer[0] || at[0] ? s->pointer : "its root", at, line);
 }
 
+static bool noted(hn_schema *s, int32_t path) {
+    char at[POINTER + 1];
+    pointer_write(s, path, at);
+    return hn_builder_note(s->b, s->pointer, at);
+}
+
+bool hn_schema_refuse(hn_schema *s, int32_t path, const char *fmt, ...) {
+    char line[400];
+    va_list list;
+    if (s->b->loose) return noted(s, path);
+    va_start(list, fmt);
+    vsnprintf(line, sizeof line, fmt, list);
+    va_end(list);
+    return hn_schema_fail(s, path, "%s", line) >= 0;
+}
+
+bool hn_schema_refused(hn_schema *s, int32_t path) {
+    if (s->b->failed != HUNCH_USAGE) return false;
+    const hunch_error why = s->b->why; /* where it stands goes before what is wrong */
+    s->b->failed = HUNCH_OK;
+    return hn_schema_refuse(s, path, "%s", why.message);
+}
+
 bool hn_schema_worked(hn_schema *s, int32_t path, size_t n) {
     s->work += n;
     return s->work <= MAX_WORK || hn_schema_fail(s, path, "its parts are combined in more than %d steps", MAX_WORK) >= 0;
@@ -102,6 +125,7 @@ bool hn_schema_add(hn_schema *s, hn_schema_list *to, const json_t *node, int32_t
 
 bool hn_schema_copy(hn_schema *s, hn_schema_list *to, const hn_schema_list *list) {
     to->never = list->never;
+    to->one_spelling = list->one_spelling;
     if (list->n && !hn_schema_worked(s, list->at[0].path, HN_SCHEMA_STEPS * list->n)) return false;
     for (size_t i = 0; i < list->n; i++)
         if (!put_item(s, to, list->at[i], list->from[i], list->at[i].path)) return false;
@@ -159,8 +183,7 @@ const json_t *hn_schema_resolve(hn_schema *s, const json_t *ref, int32_t path) {
     return node;
 }
 
-/* Adds what $ref and allOf of its items say. */
-static bool expand(hn_schema *s, hn_schema_list *list) {
+bool hn_schema_expand(hn_schema *s, hn_schema_list *list) {
     for (size_t i = 0; i < list->n; i++) {
         const hn_schema_item x = list->at[i];
         const json_t *ref = json_object_get(x.node, "$ref"), *all = json_object_get(x.node, "allOf");
@@ -175,6 +198,10 @@ static bool expand(hn_schema *s, hn_schema_list *list) {
             for (size_t k = 0; k < json_array_size(all); k++)
                 if (!hn_schema_add(s, list, json_array_get(all, k), hn_schema_number(s, at, k), (int32_t)i)) return false;
         }
+        const json_t *more = x.done & HN_DONE_ALL ? NULL : hn_schema_make(s, x.node, HN_MADE_MORE, x.path);
+        for (size_t k = 0; k < json_array_size(more); k++)
+            if (!hn_schema_add(s, list, json_array_get(more, k), x.path, (int32_t)i)) return false;
+        if (s->b->failed) return false;
         list->at[i].done |= HN_DONE_REF | HN_DONE_ALL;
     }
     return true;
@@ -183,13 +210,13 @@ static bool expand(hn_schema *s, hn_schema_list *list) {
 /* ---- rules ---- */
 
 static uint64_t hash_list(const hn_schema_list *list) {
-    uint64_t h = list->never;
+    uint64_t h = (uint64_t)list->never + 2 * list->one_spelling;
     for (size_t i = 0; i < list->n; i++) h = hn_hash_word(hn_hash_word(h, (uintptr_t)list->at[i].node), list->at[i].done);
     return h;
 }
 
 static bool same_list(const hn_schema_list *x, const hn_schema_list *y) {
-    if (x->n != y->n || x->never != y->never) return false;
+    if (x->n != y->n || x->never != y->never || x->one_spelling != y->one_spelling) return false;
     for (size_t i = 0; i < x->n; i++)
         if (x->at[i].node != y->at[i].node || x->at[i].done != y->at[i].done) return false;
     return true;
@@ -220,7 +247,9 @@ static hn_expr rule_find(hn_schema *s, hn_schema_list *list) {
     }
     if (s->n_rules == MAX_RULES) return hn_schema_fail(s, -1, "it has more than %d different combinations of schemas", MAX_RULES);
     if (!hn_grow((void **)&s->rules, &s->cap_rules, s->n_rules + 1, sizeof *s->rules)) return hn_builder_no_memory(s->b);
-    const hn_expr rule = hn_expr_rule(s->b, "of the JSON schema");
+    char name[POINTER + 40] = "of the JSON schema";
+    if (list->n) pointer_write(s, list->at[0].path, name + strlen(name));
+    const hn_expr rule = hn_expr_rule(s->b, name);
     s->rules[s->n_rules] = (hn_schema_rule){*list, rule, hash};
     *list = (hn_schema_list){0};
     s->index[at] = (int32_t)++s->n_rules;
@@ -229,7 +258,7 @@ static hn_expr rule_find(hn_schema *s, hn_schema_list *list) {
 
 hn_expr hn_schema_rule_of(hn_schema *s, hn_schema_list *list) {
     hn_expr e = -1;
-    if (!s->b->failed) e = list->never ? hn_expr_nothing(s->b) : list->n == 0 ? hn_schema_any(s) : rule_find(s, list);
+    if (!s->b->failed) e = list->never ? hn_expr_nothing(s->b) : list->n == 0 && !list->one_spelling ? hn_schema_any(s) : rule_find(s, list);
     hn_schema_list_fini(list);
     return e;
 }
@@ -247,28 +276,43 @@ static hn_expr branch_of(hn_schema *s, const hn_schema_list *list, size_t i, uin
     return -1;
 }
 
-static hn_expr choice(hn_schema *s, const hn_schema_list *list, size_t i, const char *keyword, uint32_t done) {
-    const json_t *branches = json_object_get(list->at[i].node, keyword);
-    const int32_t at = hn_schema_step(s, list->at[i].path, keyword);
+/* A branch each; path: where they stand. */
+static hn_expr choice(hn_schema *s, const hn_schema_list *list, size_t i, const json_t *branches, int32_t path, uint32_t done) {
     const size_t n = json_array_size(branches);
-    if (n == 0) return hn_schema_fail(s, at, "expected a list of schemas");
-    if (done == HN_DONE_ONE && !hn_schema_exclusive(s, list, branches, at)) return -1;
+    if (s->b->failed) return -1;
     hn_expr *part = hn_alloc(n * sizeof *part);
     if (!part) return hn_builder_no_memory(s->b);
     for (size_t k = 0; k < n && !s->b->failed; k++)
-        part[k] = branch_of(s, list, i, done, json_array_get(branches, k), hn_schema_number(s, at, k));
+        part[k] = branch_of(s, list, i, done, json_array_get(branches, k), hn_schema_number(s, path, k));
     const hn_expr e = hn_expr_alt(s->b, part, n);
     hn_free(part);
     return e;
 }
 
+static hn_expr any_of(hn_schema *s, const hn_schema_list *list, size_t i, const char *keyword, uint32_t done) {
+    const json_t *branches = json_object_get(list->at[i].node, keyword);
+    const int32_t at = hn_schema_step(s, list->at[i].path, keyword);
+    if (json_array_size(branches) == 0) return hn_schema_fail(s, at, "expected a list of schemas");
+    if (done == HN_DONE_ONE && !hn_schema_exclusive(s, list, branches, at)) branches = hn_schema_make(s, list->at[i].node, HN_MADE_ONLY, at);
+    return choice(s, list, i, branches, at, done);
+}
+
+static hn_expr made_choice(hn_schema *s, const hn_schema_list *list, size_t i, hn_schema_what what, const char *keyword, uint32_t done) {
+    const int32_t at = hn_schema_step(s, list->at[i].path, keyword);
+    return choice(s, list, i, hn_schema_make(s, list->at[i].node, what, at), at, done);
+}
+
 static hn_expr body_of(hn_schema *s, hn_schema_list *list) {
-    if (!expand(s, list)) return -1;
+    if (!hn_schema_expand(s, list)) return -1;
     if (list->never) return hn_expr_nothing(s->b);
     for (size_t i = 0; i < list->n; i++) {
         const hn_schema_item *x = &list->at[i];
-        if (!(x->done & HN_DONE_ANY) && json_object_get(x->node, "anyOf")) return choice(s, list, i, "anyOf", HN_DONE_ANY);
-        if (!(x->done & HN_DONE_ONE) && json_object_get(x->node, "oneOf")) return choice(s, list, i, "oneOf", HN_DONE_ONE);
+        if (!(x->done & HN_DONE_ANY) && json_object_get(x->node, "anyOf")) return any_of(s, list, i, "anyOf", HN_DONE_ANY);
+        if (!(x->done & HN_DONE_ONE) && json_object_get(x->node, "oneOf")) return any_of(s, list, i, "oneOf", HN_DONE_ONE);
+        if (!(x->done & HN_DONE_IF) && json_object_get(x->node, "if"))
+            return made_choice(s, list, i, HN_MADE_BRANCHES, "if", HN_DONE_IF);
+        if (!(x->done & HN_DONE_NOT) && json_object_get(x->node, "not") && !hn_schema_not(x))
+            return made_choice(s, list, i, HN_MADE_CASES, "not", HN_DONE_NOT);
     }
     return hn_schema_flat(s, list);
 }
@@ -291,6 +335,7 @@ static void schema_fini(hn_schema *s) {
     hn_free(s->paths);
     hn_free(s->rules);
     hn_free(s->index);
+    hn_schema_made_fini(s);
 }
 
 /* A schema that is true or false is no document for the parser. */

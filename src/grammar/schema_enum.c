@@ -38,13 +38,18 @@ static bool constrains(const hn_schema_list *list, int types) {
     static const struct { const char *keyword; int types; } all[] = {
         {"minimum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION}, {"maximum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
         {"exclusiveMinimum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION}, {"exclusiveMaximum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
+        {"multipleOf", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
         {"minLength", HN_SCHEMA_STRING}, {"maxLength", HN_SCHEMA_STRING}, {"pattern", HN_SCHEMA_STRING}, {"format", HN_SCHEMA_STRING},
         {"items", HN_SCHEMA_ARRAY}, {"prefixItems", HN_SCHEMA_ARRAY}, {"minItems", HN_SCHEMA_ARRAY}, {"maxItems", HN_SCHEMA_ARRAY},
+        {"additionalItems", HN_SCHEMA_ARRAY}, {"contains", HN_SCHEMA_ARRAY}, {"uniqueItems", HN_SCHEMA_ARRAY},
+        {"patternProperties", HN_SCHEMA_OBJECT}, {"propertyNames", HN_SCHEMA_OBJECT},
         {"properties", HN_SCHEMA_OBJECT}, {"required", HN_SCHEMA_OBJECT}, {"additionalProperties", HN_SCHEMA_OBJECT},
         {"minProperties", HN_SCHEMA_OBJECT}, {"maxProperties", HN_SCHEMA_OBJECT}};
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             if ((all[k].types & types) && json_object_get(list->at[i].node, all[k].keyword)) return true;
+    for (size_t i = 0; i < list->n; i++)
+        if ((types & HN_SCHEMA_STRING) && json_object_get(hn_schema_not(&list->at[i]), "pattern")) return true;
     return false;
 }
 
@@ -62,13 +67,18 @@ static bool accepted_open(hn_schema *s, accepted *a, const hn_schema_list *list,
     hunch_error why = {0};
     hn_builder *b = hn_builder_open(NULL);
     if (!b) return hn_builder_no_memory(s->b) >= 0;
-    hn_schema other = {.b = b, .root = s->root, .pointer = s->pointer, .paths = s->paths, .n_paths = s->n_paths, .cap_paths = s->cap_paths,
-                       .work = s->work};
-    const hn_expr e = alone(&other, list, types);
-    s->paths = other.paths;
-    s->n_paths = other.n_paths;
-    s->cap_paths = other.cap_paths;
-    s->work = other.work;
+    hn_builder *own = s->b;
+    const bool plain = s->plain;
+    b->loose = own->loose;
+    s->b = b;
+    s->plain = false;
+    const hn_expr e = alone(s, list, types);
+    s->b = own;
+    s->plain = plain;
+    if (b->ignored) {
+        b->ignored[b->n_ignored - 1] = '\0'; /* its comma */
+        hn_builder_note(own, b->ignored, "");
+    }
     a->none = !b->failed && b->exprs[e].kind == HN_EXPR_NOTHING;
     if (a->none) return hn_builder_close(&b), true;
     hunch_status st = hn_grammar_finish(&a->grammar, &b, e, &why);
@@ -87,7 +97,7 @@ static void accepted_close(accepted *a) {
 static hn_expr alone(hn_schema *s, const hn_schema_list *list, int types) {
     hn_schema_list copy = {0};
     hn_expr e = -1;
-    if (hn_schema_copy(s, &copy, list)) e = types == HN_SCHEMA_STRING ? hn_schema_string(s, &copy) : hn_schema_number_of(s, &copy, false);
+    if (hn_schema_copy(s, &copy, list)) e = types == HN_SCHEMA_STRING ? hn_schema_string(s, &copy) : hn_schema_number_of(s, &copy, types);
     hn_schema_list_fini(&copy);
     return e;
 }
@@ -112,14 +122,17 @@ static hn_expr constant_of(hn_schema *s, const json_t *value) {
     return s->plain ? hn_expr_bytes(s->b, json_string_value(value), json_string_length(value)) : hn_json_constant(s->b, value);
 }
 
-/* Whether the item's own enum and const have the value. */
-static bool listed(hn_schema *s, const hn_schema_item *x, const json_t *value) {
-    const json_t *only = json_object_get(x->node, "const"), *some = json_object_get(x->node, "enum");
-    if (only && !hn_json_same(only, value)) return false;
-    bool found = !some;
-    size_t i = 0;
-    for (; i < json_array_size(some) && !found; i++) found = hn_json_same(json_array_get(some, i), value);
-    return hn_schema_worked(s, x->path, i) && found;
+static bool has(hn_schema *s, int32_t path, const json_t *values, const json_t *value) {
+    size_t i = 0, n = json_array_size(values);
+    while (i < n && !hn_json_same(json_array_get(values, i), value)) i++;
+    return hn_schema_worked(s, path, i) && i < n;
+}
+
+bool hn_schema_listed(hn_schema *s, const hn_schema_item *x, const json_t *value) {
+    const json_t *only = json_object_get(x->node, "const"), *some = json_object_get(x->node, "enum"), *out = hn_schema_not(x);
+    const json_t *without = json_object_get(out, "const");
+    if ((only && !hn_json_same(only, value)) || (without && hn_json_same(without, value))) return false;
+    return !has(s, x->path, json_object_get(out, "enum"), value) && (!some || has(s, x->path, some, value));
 }
 
 typedef struct value_list {
@@ -141,7 +154,7 @@ static bool values_take(hn_schema *s, const hn_schema_list *list, int types, val
     for (size_t k = 0; k < (only ? 1 : json_array_size(first)); k++) {
         const json_t *value = only ? only : json_array_get(first, k);
         bool ok = hn_schema_type_of(value) & types;
-        for (size_t i = 0; i < list->n && ok; i++) ok = (i == from && !only) || listed(s, &list->at[i], value);
+        for (size_t i = 0; i < list->n && ok; i++) ok = (i == from && !only && !hn_schema_not(&list->at[i])) || hn_schema_listed(s, &list->at[i], value);
         if (!ok) continue;
         if (!hn_grow((void **)&v->at, &v->cap, v->n + 1, sizeof *v->at)) return hn_builder_no_memory(s->b) >= 0;
         v->at[v->n++] = value;
@@ -179,4 +192,27 @@ hn_expr hn_schema_values(hn_schema *s, const hn_schema_list *list, int types) {
     hn_free(part);
     hn_free((void *)v.at);
     return e;
+}
+
+/* ---- texts alone ---- */
+
+struct hn_schema_strings {
+    accepted of;
+};
+
+hn_schema_strings *hn_schema_strings_open(hn_schema *s, const hn_schema_list *list) {
+    hn_schema_strings *x = hn_zalloc(1, sizeof *x);
+    if (!x) hn_builder_no_memory(s->b);
+    if (x && !accepted_open(s, &x->of, list, HN_SCHEMA_STRING)) hn_schema_strings_close(&x);
+    return x;
+}
+
+bool hn_schema_strings_have(hn_schema *s, hn_schema_strings *x, const json_t *text) {
+    return accepts(s, &x->of, text);
+}
+
+void hn_schema_strings_close(hn_schema_strings **x) {
+    if (*x) accepted_close(&(*x)->of);
+    hn_free(*x);
+    *x = NULL;
 }

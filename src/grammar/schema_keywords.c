@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "grammar/schema.h"
 
-enum { HONOURED, IGNORED, REFUSED, UNLESS_FALSE, UNLESS_EMPTY };
+enum { HONOURED, IGNORED, REFUSED };
 
 static const struct { const char *name; int what; } keywords[] = {
     {"$ref", HONOURED},          {"$defs", HONOURED},           {"definitions", HONOURED},      {"type", HONOURED},
@@ -16,41 +16,45 @@ static const struct { const char *name; int what; } keywords[] = {
     {"minProperties", HONOURED}, {"maxProperties", HONOURED},   {"items", HONOURED},            {"prefixItems", HONOURED},
     {"minItems", HONOURED},      {"maxItems", HONOURED},        {"minLength", HONOURED},        {"maxLength", HONOURED},
     {"pattern", HONOURED},       {"format", HONOURED},          {"minimum", HONOURED},          {"maximum", HONOURED},
-    {"exclusiveMinimum", HONOURED}, {"exclusiveMaximum", HONOURED},
+    {"exclusiveMinimum", HONOURED}, {"exclusiveMaximum", HONOURED}, {"not", HONOURED},          {"if", HONOURED},
+    {"then", HONOURED},          {"else", HONOURED},            {"multipleOf", HONOURED},       {"contains", HONOURED},
+    {"minContains", HONOURED},   {"maxContains", HONOURED},     {"uniqueItems", HONOURED},      {"propertyNames", HONOURED},
+    {"patternProperties", HONOURED}, {"dependentRequired", HONOURED}, {"dependentSchemas", HONOURED}, {"dependencies", HONOURED},
+    {"additionalItems", HONOURED}, {"nullable", HONOURED},
     {"title", IGNORED},          {"description", IGNORED},      {"default", IGNORED},           {"examples", IGNORED},
     {"example", IGNORED},        {"$schema", IGNORED},          {"$id", IGNORED},               {"$comment", IGNORED},
     {"deprecated", IGNORED},     {"readOnly", IGNORED},         {"writeOnly", IGNORED},         {"$vocabulary", IGNORED},
     {"contentEncoding", IGNORED}, {"contentMediaType", IGNORED}, {"contentSchema", IGNORED},    {"discriminator", IGNORED},
-    {"strict", IGNORED},         {"uniqueItems", UNLESS_FALSE}, {"patternProperties", UNLESS_EMPTY}, {"dependentRequired", UNLESS_EMPTY},
-    {"dependentSchemas", UNLESS_EMPTY}, {"dependencies", UNLESS_EMPTY},
-    {"not", REFUSED},            {"if", REFUSED},               {"then", REFUSED},              {"else", REFUSED},
-    {"multipleOf", REFUSED},     {"contains", REFUSED},         {"minContains", REFUSED},       {"maxContains", REFUSED},
-    {"propertyNames", REFUSED},  {"unevaluatedProperties", REFUSED}, {"unevaluatedItems", REFUSED}, {"additionalItems", REFUSED},
-    {"$dynamicRef", REFUSED},    {"$recursiveRef", REFUSED},    {"$anchor", REFUSED},           {"$dynamicAnchor", REFUSED},
-    {"id", REFUSED},             {"nullable", REFUSED}};
+    {"strict", IGNORED},
+    {"unevaluatedProperties", REFUSED}, {"unevaluatedItems", REFUSED}, {"$dynamicRef", REFUSED}, {"$recursiveRef", REFUSED},
+    {"$anchor", REFUSED},        {"$dynamicAnchor", REFUSED},   {"id", REFUSED}};
 enum { KEYWORDS = sizeof keywords / sizeof *keywords };
 
-static bool check_one(hn_schema *s, const char *name, const json_t *value, int32_t path) {
+/* Annotations by their names too. */
+bool hn_schema_says_nothing(const char *keyword) {
+    int i = 0;
+    while (i < KEYWORDS && strcmp(keywords[i].name, keyword) != 0) i++;
+    return i < KEYWORDS ? keywords[i].what == IGNORED : strncmp(keyword, "x-", 2) == 0;
+}
+
+static bool check_one(hn_schema *s, const char *name, int32_t path) {
     for (int i = 0; i < KEYWORDS; i++) {
         if (strcmp(keywords[i].name, name) != 0) continue;
-        const int what = keywords[i].what;
-        if (what == HONOURED || what == IGNORED || (what == UNLESS_FALSE && json_is_false(value)) ||
-            (what == UNLESS_EMPTY && hn_json_is_object(value) && json_object_size(value) == 0))
-            return true;
-        return hn_schema_fail(s, hn_schema_step(s, path, name), "%s is not supported", name) >= 0;
+        if (keywords[i].what != REFUSED) return true;
+        return hn_schema_refuse(s, hn_schema_step(s, path, name), "%s is not supported", name);
     }
-    if (strncmp(name, "x-", 2) == 0) return true; /* an annotation by its name */
+    if (hn_schema_says_nothing(name)) return true;
     const char *names[KEYWORDS];
     char hint[80];
     for (int i = 0; i < KEYWORDS; i++) names[i] = keywords[i].name;
     hn_nearest_hint(hint, sizeof hint, name, names, KEYWORDS);
-    return hn_schema_fail(s, hn_schema_step(s, path, name), "an unknown keyword%s", hint) >= 0;
+    return hn_schema_refuse(s, hn_schema_step(s, path, name), "an unknown keyword%s", hint);
 }
 
 bool hn_schema_check(hn_schema *s, const json_t *node, int32_t path) {
     json_t *object = (json_t *)(uintptr_t)node; /* which iterating does not change */
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
-        if (!check_one(s, json_object_iter_key(i), json_object_iter_value(i), path)) return false;
+        if (!check_one(s, json_object_iter_key(i), path)) return false;
     return true;
 }
 
@@ -89,6 +93,7 @@ int hn_schema_types(hn_schema *s, const json_t *node, int32_t path) {
                                   "expected null, boolean, integer, number, string, array or object, or a list of these");
         types |= one;
     }
+    if (json_is_true(json_object_get(node, "nullable"))) types |= HN_SCHEMA_NULL; /* OpenAPI 3.0: beside `type` alone */
     return types;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema_object.c - objects: their own properties in the order in which they are declared, then additional ones. That no key is written
- * twice among the additional ones is the matcher's task (matcher.h). */
+/* schema_object.c - objects: their own properties in the order in which they are declared, then additional ones, whose keys may be of
+ * patterns (schema_names.c). That no key is written twice among the additional ones is the matcher's task (matcher.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 enum { MAX_NODES = 100000 };
 
 typedef struct property {
-    hn_json_name name;
+    hn_word name;
     bool required;
     hn_expr pair; /* "name": value */
 } property;
@@ -26,6 +26,7 @@ typedef struct object {
     uint64_t key[2]; /* of its hash */
     hn_expr additional; /* a pair */
     int64_t min, max;
+    hn_schema_names names;
 } object;
 
 /* ---- names ---- */
@@ -83,8 +84,9 @@ static bool required_take(object *o, const hn_schema_item *x) {
 
 /* ---- values ---- */
 
-/* What the schemas of the list say about a property's value; name NULL: about one that has no name in any of them. */
-static hn_expr value_of(object *o, const hn_json_name *name) {
+/* What the schemas of the list say about a property's value; name NULL: about one that has no name in any of them. matches: which of the
+ * patterns its key is of. */
+static hn_expr value_of(object *o, const hn_word *name, uint32_t matches) {
     hn_schema_list of = {0};
     hn_schema *s = o->s;
     bool ok = o->list->n == 0 || hn_schema_worked(s, o->list->at[0].path, HN_SCHEMA_STEPS * o->list->n);
@@ -92,33 +94,60 @@ static hn_expr value_of(object *o, const hn_json_name *name) {
         const hn_schema_item *x = &o->list->at[i];
         const json_t *properties = json_object_get(x->node, "properties"), *others = json_object_get(x->node, "additionalProperties");
         const json_t *own = name ? json_object_get(properties, name->bytes) : NULL;
-        if (own)
-            ok = hn_schema_add(s, &of, own, hn_schema_step(s, hn_schema_step(s, x->path, "properties"), name->bytes), -1);
-        else if (others)
-            ok = hn_schema_add(s, &of, others, hn_schema_step(s, x->path, "additionalProperties"), -1);
+        bool spoken = own;
+        if (own) ok = hn_schema_add(s, &of, own, hn_schema_step(s, hn_schema_step(s, x->path, "properties"), name->bytes), -1);
+        for (int k = 0; ok && k < o->names.n_patterns; k++) {
+            const hn_schema_pattern *p = &o->names.pattern[k];
+            if (p->item != i || !(matches >> k & 1)) continue;
+            ok = hn_schema_add(s, &of, p->schema, p->path, -1);
+            spoken = true;
+        }
+        if (ok && others && !spoken) ok = hn_schema_add(s, &of, others, hn_schema_step(s, x->path, "additionalProperties"), -1);
     }
+    if (ok && name && !hn_schema_names_allow(s, &o->names, name)) of.never = true;
     const hn_expr e = ok ? hn_schema_rule_of(s, &of) : -1;
     hn_schema_list_fini(&of);
     return e;
 }
 
-static hn_expr pair_of(object *o, hn_expr key, const hn_json_name *name) {
-    const hn_expr part[] = {key, hn_json_colon(o->s->b), value_of(o, name)};
+static hn_expr pair_of(object *o, hn_expr key, const hn_word *name, uint32_t matches) {
+    const hn_expr part[] = {key, hn_json_colon(o->s->b), value_of(o, name, matches)};
     return hn_expr_seq(o->s->b, part, 3);
 }
 
 static int compare_names(const void *a, const void *b) {
-    const hn_json_name *x = a, *y = b;
+    const hn_word *x = a, *y = b;
     const int order = memcmp(x->bytes, y->bytes, x->len < y->len ? x->len : y->len);
     return order ? order : x->len < y->len ? -1 : x->len > y->len;
 }
 
-static bool additional_find(object *o) {
-    hn_json_name *names = hn_alloc(o->n * sizeof *names);
-    if (!names) return hn_builder_no_memory(o->s->b) >= 0;
+/* The object's own names, sorted. NULL: no memory. */
+static hn_word *own_names(object *o) {
+    hn_word *names = hn_alloc((o->n + 1) * sizeof *names);
+    if (!names) return hn_builder_no_memory(o->s->b), NULL;
     for (size_t i = 0; i < o->n; i++) names[i] = o->own[i].name;
     if (o->n) qsort(names, o->n, sizeof *names, compare_names);
-    o->additional = pair_of(o, hn_json_key_beside(o->s->b, names, o->n), NULL);
+    return names;
+}
+
+/* Pairs whose keys are of some patterns and of no other, for each choice of patterns. */
+static hn_expr patterned(object *o, const hn_word *names) {
+    const uint32_t choices = (uint32_t)1 << o->names.n_patterns;
+    hn_expr part[1 << HN_SCHEMA_PATTERNS];
+    size_t n = 0;
+    for (uint32_t matches = 0; matches < choices && !o->s->b->failed; matches++) {
+        const hn_expr value = value_of(o, NULL, matches);
+        if (o->s->b->failed || o->s->b->exprs[value].kind == HN_EXPR_NOTHING) continue;
+        const hn_expr pair[] = {hn_schema_names_key(o->s, &o->names, names, o->n, matches), hn_json_colon(o->s->b), value};
+        part[n++] = hn_expr_seq(o->s->b, pair, 3);
+    }
+    return o->s->b->failed ? -1 : hn_expr_alt(o->s->b, part, n);
+}
+
+static bool additional_find(object *o) {
+    hn_word *names = own_names(o);
+    if (!names) return false;
+    o->additional = o->names.narrow ? patterned(o, names) : pair_of(o, hn_json_key_beside(o->s->b, names, o->n), NULL, 0);
     hn_free(names);
     return o->additional >= 0;
 }
@@ -187,14 +216,21 @@ static hn_expr object_of(object *o) {
         if (!names_take(o, &o->list->at[i])) return -1;
     for (size_t i = 0; i < o->list->n; i++)
         if (!required_take(o, &o->list->at[i])) return -1;
+    if (!hn_schema_names_take(s, &o->names, o->list)) return -1;
+    for (size_t i = 0; i < json_array_size(o->names.values); i++) { /* a key of these is as a property of its own */
+        const json_t *name = json_array_get(o->names.values, i);
+        if (json_is_string(name) && !own_property(o, json_string_value(name), json_string_length(name))) return -1;
+    }
     for (size_t i = 0; i < o->n && !s->b->failed; i++) {
         property *p = &o->own[i];
         required += p->required;
-        const hn_json_name name = p->name;
-        p->pair = pair_of(o, hn_json_word(s->b, name.bytes, name.len), &name);
+        const hn_word name = p->name;
+        p->pair = pair_of(o, hn_json_word(s->b, name.bytes, name.len), &name, hn_schema_names_match(s, &o->names, &name));
     }
     if (s->b->failed || !additional_find(o)) return -1;
     if (o->min <= (int64_t)required) o->min = 0;
+    if (o->min > 1 && o->names.narrow && !o->names.values && s->b->exprs[o->additional].kind != HN_EXPR_NOTHING)
+        return hn_schema_fail(s, o->list->at[0].path, "minProperties above 1 beside patternProperties or propertyNames is not supported");
     if (o->max >= 0 && o->max < (int64_t)required) return hn_expr_nothing(s->b);
     if (o->max >= 0 && o->min > o->max) return hn_expr_nothing(s->b);
     if (o->max > HN_GRAMMAR_MAX_REPEAT) o->max = -1;
@@ -207,6 +243,7 @@ hn_expr hn_schema_object(hn_schema *s, const hn_schema_list *list) {
     object o = {.s = s, .list = list, .max = -1};
     hn_hash_key(o.key);
     const hn_expr e = object_of(&o);
+    hn_schema_names_fini(&o.names);
     hn_free(o.own);
     hn_free(o.index);
     return e;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schema_one_of.c - whether the branches of oneOf exclude each other, so that it means what anyOf means: by their types, values, ranges of
- * numbers, or a property that both have and that excludes. What cannot be shown so is refused. */
+ * numbers, or a property that both have and that excludes. Of a few branches that cannot be shown so each is joined with the opposites of
+ * the others (schema_not.c). */
 #include <string.h>
 
 #include "grammar/schema.h"
 
-enum { MAX_DEPTH = 12, MAX_BRANCHES = 512 };
+enum { MAX_DEPTH = 12, MAX_BRANCHES = 512, MAX_EXCLUDED = 8 /* branches that exclude each other by the opposites of the others */ };
 
 typedef struct exclusion {
     hn_schema *s;
@@ -147,6 +148,13 @@ static bool excludes(exclusion *x, const json_t *a, const json_t *b, int base_ty
     return parts_exclude(x, a, b, base_types, depth) || parts_exclude(x, b, a, base_types, depth);
 }
 
+int hn_schema_types_of(hn_schema *s, const hn_schema_list *list) {
+    exclusion x = {s, list, -1};
+    int types = list->never ? 0 : HN_SCHEMA_ANY;
+    for (size_t i = 0; i < list->n; i++) types &= types_of(&x, list->at[i].node, MAX_DEPTH);
+    return types;
+}
+
 bool hn_schema_exclusive(hn_schema *s, const hn_schema_list *list, const json_t *branches, int32_t path) {
     exclusion x = {s, list, path};
     const size_t n = json_array_size(branches);
@@ -156,8 +164,11 @@ bool hn_schema_exclusive(hn_schema *s, const hn_schema_list *list, const json_t 
     if (n > MAX_BRANCHES) return hn_schema_fail(s, path, "more than %d branches", MAX_BRANCHES) >= 0;
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++)
-            if (!excludes(&x, json_array_get(branches, i), json_array_get(branches, k), types, MAX_DEPTH))
-                return hn_schema_fail(s, path, "branches %zu and %zu of oneOf may both hold, expected branches that exclude each other", i,
-                                      k) >= 0;
+            if (!excludes(&x, json_array_get(branches, i), json_array_get(branches, k), types, MAX_DEPTH)) {
+                if (n > MAX_EXCLUDED)
+                    hn_schema_refuse(s, path, "branches %zu and %zu of oneOf may both hold, expected at most %d branches or such that exclude"
+                                     " each other", i, k, MAX_EXCLUDED);
+                return n > MAX_EXCLUDED && !s->b->failed;
+            }
     return true;
 }

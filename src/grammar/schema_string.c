@@ -2,6 +2,7 @@
 /* schema_string.c - strings: their length in characters, patterns and formats. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 
@@ -20,21 +21,63 @@ enum { MAX_PATTERNS = 8 };
 #define OCTET "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 #define HEX "[0-9a-fA-F]"
 
+#define UUID(version) "^" HEX "{8}-" HEX "{4}-" version HEX "{3}-[89abAB]" HEX "{3}-" HEX "{12}$"
+#define BASE64(marks) "^([A-Za-z0-9" marks "]{4}){0,5000}([A-Za-z0-9" marks "]{2}==|[A-Za-z0-9" marks "]{3}=)?$"
+#define NAME "[A-Za-z0-9]{1,20}(-[A-Za-z0-9]{1,20}){0,2}"
+#define HOST NAME "(\\." NAME "){0,2}"
+#define SHORT HEX "{1,4}"
+#define IPV6                                                                                                                    \
+    "(" SHORT "(:" SHORT "){7}|(" SHORT ":){1,7}:|(" SHORT ":){1,6}:" SHORT "|(" SHORT ":){1,5}(:" SHORT "){2}|"                 \
+    "(" SHORT ":){1,4}(:" SHORT "){1,3}|(" SHORT ":){1,3}(:" SHORT "){1,4}|(" SHORT ":){1,2}(:" SHORT "){1,5}|"                 \
+    SHORT ":(:" SHORT "){1,6}|::(" SHORT "(:" SHORT "){0,6})?)"
+#define IPV4 OCTET "\\." OCTET "\\." OCTET "\\." OCTET
+/* Of an URI: a character of a path. The whole has at most 2083 characters, which pydantic asks of those of the web. */
+#define PATH "([A-Za-z0-9._~!$&'()*+,;=:@-]|%" HEX "{2})"
+#define BEHIND "(\\?(" PATH "|[/?]){0,100})?(#(" PATH "|[/?]){0,50})?"
+#define PATHS "(/" PATH "{0,60}){0,5}"
+#define URI "([a-z][a-z0-9+.-]{0,15}://" HOST "(:[1-9]\\d{0,3})?" PATHS BEHIND "|(mailto|urn|tel|data):" PATH "{1,100})"
+/* A part follows the next larger one, as ISO 8601's notation in RFC 3339 says. */
+#define COUNT "(0|[1-9]\\d{0,3})"
+#define IN_DAY "T(" COUNT "H(" COUNT "M(" COUNT "S)?)?|" COUNT "M(" COUNT "S)?|" COUNT "S)"
+#define DAYS_OF "(" COUNT "Y(" COUNT "M(" COUNT "D)?)?|" COUNT "M(" COUNT "D)?|" COUNT "D)"
+
 static const struct { const char *name, *regex; } formats[] = {
     {"date", "^" DATE "$"},
     {"time", "^" TIME "$"},
     {"date-time", "^" DATE "T" TIME "$"},
+    {"duration", "^P(" DAYS_OF "(" IN_DAY ")?|" IN_DAY "|" COUNT "W)$"},
     {"uuid", "^" HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}$"},
+    {"uuid1", UUID("1")},
+    {"uuid3", UUID("3")},
+    {"uuid4", UUID("4")},
+    {"uuid5", UUID("5")},
     {"email", "^" ATOM "{1,20}(\\." ATOM "{1,20}){0,2}@(" LABEL "\\.){1,4}" LABEL "$"},
-    {"ipv4", "^" OCTET "\\." OCTET "\\." OCTET "\\." OCTET "$"}};
+    {"hostname", "^" HOST "$"},
+    {"ipv4", "^" IPV4 "$"},
+    {"ipv6", "^" IPV6 "$"},
+    {"ipvanyaddress", "^(" IPV4 "|" IPV6 ")$"},
+    {"uri", "^" URI "$"},
+    {"uri-reference", "^(" URI "|(/" PATH "{1,60}" PATHS ")?" BEHIND "|[A-Za-z0-9._~-]{1,60}" PATHS BEHIND ")$"},
+    {"json-pointer", "^(/([^/~]|~[01]){0,60}){0,20}$"},
+    {"byte", BASE64("+/")},
+    {"base64", BASE64("+/")},
+    {"base64url", BASE64("_-")}};
 
-static const char *format_regex(hn_schema *s, const json_t *format, int32_t path) {
+/* Names that forbid no text; those of numbers say something of these alone (schema_not.c). */
+static const char *const any_text[] = {"password", "binary", "path", "file-path", "directory-path", "float", "double", "int8", "uint8",
+                                       "int16", "uint16", "int32", "uint32", "int64", "uint64"};
+
+/* *regex NULL: any text. False: failed. */
+static bool format_regex(hn_schema *s, const json_t *format, int32_t path, const char **regex) {
     const char *name = json_string_value(format);
-    if (!name) return hn_schema_fail(s, path, "format: expected a text"), NULL;
+    *regex = NULL;
+    if (!name) return hn_schema_fail(s, path, "format: expected a text") >= 0;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(formats[i].name, name) == 0) return formats[i].regex;
-    hn_schema_fail(s, path, "format \"%.60s\" is not supported, expected date, time, date-time, uuid, email or ipv4", name);
-    return NULL;
+        if (strcmp(formats[i].name, name) == 0) return *regex = formats[i].regex, true;
+    for (size_t i = 0; i < sizeof any_text / sizeof *any_text; i++)
+        if (strcmp(any_text[i], name) == 0) return true;
+    return hn_schema_refuse(s, path, "format \"%.60s\" is not supported, expected date, time, date-time, duration, uuid, email, hostname, ipv4, "
+                                     "ipv6, uri, uri-reference, json-pointer, byte or base64", name);
 }
 
 /* ---- strings ---- */
@@ -44,28 +87,53 @@ typedef struct patterns {
     int n;
 } patterns;
 
-static bool put_pattern(hn_schema *s, patterns *p, const char *text, size_t len, int32_t path) {
-    if (p->n == MAX_PATTERNS) return hn_schema_fail(s, path, "more than %d patterns and formats of one string", MAX_PATTERNS) >= 0;
-    if (hn_regex_open(&p->at[p->n++], s->b, "", text, len, true)) return true;
-    if (s->b->failed == HUNCH_USAGE) { /* where it stands goes before what is wrong */
-        hunch_error why = s->b->why;
-        s->b->failed = HUNCH_OK;
-        hn_schema_fail(s, path, "%s", why.message);
+static bool has_room(hn_schema *s, const patterns *p, int32_t path) {
+    return p->n < MAX_PATTERNS || hn_schema_fail(s, path, "more than %d patterns and formats of one string", MAX_PATTERNS) >= 0;
+}
+
+static bool put_pattern(hn_schema *s, patterns *p, const json_t *pattern, const char *text, bool without, int32_t path) {
+    hn_regex *r = &p->at[p->n];
+    if (pattern && !json_is_string(pattern)) return hn_schema_fail(s, path, "expected a text") >= 0;
+    const size_t len = pattern ? json_string_length(pattern) : strlen(text);
+    if (pattern) text = json_string_value(pattern);
+    if (!has_room(s, p, path)) return false;
+    if (without ? hn_regex_open_without(r, s->b, text, len) : hn_regex_open(r, s->b, "", text, len, true)) return p->n++, true;
+    hn_regex_fini(r);
+    return hn_schema_refused(s, path);
+}
+
+/* What `not` leaves out: a pattern's texts, or some. */
+static bool without_take(hn_schema *s, patterns *p, const hn_schema_item *item, const json_t *of) {
+    const json_t *pattern = json_object_get(of, "pattern"), *one = json_object_get(of, "const"), *some = json_object_get(of, "enum");
+    const int32_t path = hn_schema_step(s, item->path, "not");
+    const size_t n = one ? 1 : json_array_size(some);
+    if (pattern) return put_pattern(s, p, pattern, NULL, true, hn_schema_step(s, path, "pattern"));
+    if (some && !json_is_array(some)) return hn_schema_fail(s, path, "enum: expected a list of values") >= 0;
+    hn_word *word = hn_alloc((n + 1) * sizeof *word);
+    size_t words = 0;
+    if (!word) return hn_builder_no_memory(s->b) >= 0;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *x = one ? one : json_array_get(some, i);
+        if (json_is_string(x)) word[words++] = (hn_word){json_string_value(x), json_string_length(x)};
     }
-    return false;
+    bool ok = words == 0 || has_room(s, p, path);
+    if (ok && words) {
+        ok = hn_regex_words(&p->at[p->n], s->b, word, words, true);
+        p->n++; /* to be closed in any case */
+    }
+    hn_free(word);
+    return ok;
 }
 
 static bool patterns_take(hn_schema *s, patterns *p, const hn_schema_item *item) {
     const json_t *pattern = json_object_get(item->node, "pattern"), *format = json_object_get(item->node, "format");
-    if (pattern) {
-        const int32_t path = hn_schema_step(s, item->path, "pattern");
-        if (!json_is_string(pattern)) return hn_schema_fail(s, path, "expected a text") >= 0;
-        if (!put_pattern(s, p, json_string_value(pattern), json_string_length(pattern), path)) return false;
-    }
+    const json_t *without = hn_schema_not(item);
+    if (without && !without_take(s, p, item, without)) return false;
+    if (pattern && !put_pattern(s, p, pattern, NULL, false, hn_schema_step(s, item->path, "pattern"))) return false;
     if (!format) return true;
     const int32_t path = hn_schema_step(s, item->path, "format");
-    const char *regex = format_regex(s, format, path);
-    return regex && put_pattern(s, p, regex, strlen(regex), path);
+    const char *regex;
+    return format_regex(s, format, path, &regex) && (!regex || put_pattern(s, p, NULL, regex, false, path));
 }
 
 /* ---- spellings ---- */
@@ -88,13 +156,14 @@ static hn_expr plain_class(hn_builder *b, const hn_ranges *set) {
     return e;
 }
 
-static hn_expr character(const hn_schema *s) {
+static hn_expr character(const hn_schema *s, bool one_spelling) {
     hn_range every = {0, HN_LAST_CODE_POINT};
-    return s->plain ? plain_class(s->b, &(hn_ranges){.at = &every, .n = 1}) : hn_json_char(s->b);
+    const hn_ranges all = {.at = &every, .n = 1};
+    return s->plain ? plain_class(s->b, &all) : one_spelling ? hn_json_class(s->b, &all) : hn_json_char(s->b);
 }
 
 hn_expr hn_schema_any(hn_schema *s) {
-    return s->plain ? hn_expr_repeat(s->b, character(s), 0, -1) : hn_expr_json_value(s->b);
+    return s->plain ? hn_expr_repeat(s->b, character(s, false), 0, -1) : hn_expr_json_value(s->b);
 }
 
 /* ---- all of a list ---- */
@@ -109,9 +178,9 @@ static hn_expr string_of(hn_schema *s, const hn_schema_list *list, patterns *p) 
     if (max >= 0 && min > max) return hn_expr_nothing(s->b);
     if (max > HN_GRAMMAR_MAX_REPEAT) max = -1;
     if (min > HN_GRAMMAR_MAX_REPEAT) return hn_schema_fail(s, list->at[0].path, "minLength above 2^30");
-    if (!p->n && min == 0 && max < 0) return s->plain ? hn_schema_any(s) : hn_json_string(s->b);
+    if (!p->n && min == 0 && max < 0 && !list->one_spelling) return s->plain ? hn_schema_any(s) : hn_json_string(s->b);
     const hn_expr body = p->n ? hn_regex_all(s->b, p->at, p->n, min, max, s->plain ? plain_class : hn_json_class)
-                              : hn_expr_repeat(s->b, character(s), (int)min, (int)max);
+                              : hn_expr_repeat(s->b, character(s, list->one_spelling), (int)min, (int)max);
     return s->plain ? body : hn_json_quoted(s->b, body);
 }
 

@@ -133,6 +133,10 @@ static bool quoted_find(hn_vocab_trie *v, const entry *e, size_t n) {
         }
         if (twice) v->n_quoted_twice = v->n_quoted;
     }
+    v->n_marked = v->n_quoted;
+    for (size_t i = 0; i < n; i++)
+        if (!quotes_in(&e[i]) && (memchr(e[i].bytes, ',', e[i].len) || memchr(e[i].bytes, ']', e[i].len)))
+            v->quoted[v->n_marked++] = e[i].id;
     return true;
 }
 

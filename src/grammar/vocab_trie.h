@@ -42,8 +42,8 @@ struct hn_vocab_trie {
     uint64_t *in_string;        /* the mask of tokens of HN_KINDS_IN_STRING; */
     hn_trie_node *beside;       /* the nodes that have others at or below them, as a trie of their own */
     size_t n_beside;
-    int32_t *quoted; /* tokens with quotes, the first n_quoted_twice with more than one */
-    size_t n_quoted, n_quoted_twice;
+    int32_t *quoted; /* tokens with quotes, the first n_quoted_twice with more than one; behind them those with commas or brackets alone */
+    size_t n_quoted, n_quoted_twice, n_marked;
 };
 
 /* The kind of an ASCII character. */
