@@ -237,7 +237,11 @@ static hunch_status check(const hn_grammar *g, const hn_builder *b, hunch_error 
     hn_grammar_facts f = {0};
     hunch_status s = hn_grammar_facts_find(&f, g, NULL, true, err);
     if (!s) s = hn_grammar_check_left(g, &f, b->rules, err);
-    if (!s && !f.live[g->procs[0].start]) s = hn_fail(err, HUNCH_USAGE, "no text matches the grammar");
+    if (!s && !f.live[g->procs[0].start]) {
+        const int32_t rule = hn_grammar_dead_rule(g, &f);
+        s = rule < 0 ? hn_fail(err, HUNCH_USAGE, "no text matches the grammar")
+                     : hn_fail(err, HUNCH_USAGE, "no text matches the grammar, as none matches %s", b->rules[rule].name);
+    }
     hn_grammar_facts_fini(&f);
     return s;
 }

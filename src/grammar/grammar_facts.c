@@ -11,6 +11,8 @@ typedef struct waits {
     const hn_grammar *g;
     const uint8_t *is_control; /* NULL: any name may be a control token or not */
     bool any_control, text;    /* text: characters and tokens may be passed */
+    bool trusts;               /* a call of a rule needs not that the rule has an end, */
+    int32_t only;              /* or, if not 0, of the procedure of this number less one */
     int32_t *from;             /* [n_code + 1] into who: those that wait for instruction i */
     int32_t *who;
     uint8_t *need; /* [n_code] how many of those it waits for are missing */
@@ -41,6 +43,7 @@ static bool needs_of(const waits *w, int32_t i, const int32_t **on, int32_t *n, 
     case HN_OP_CALL: {
         const hn_proc *p = &w->g->procs[c->x];
         if (p->loop && p->min == 0) return true; /* it need not run */
+        if (w->only ? c->x == w->only - 1 : w->trusts && p->rule >= 0) return true;
         pair[1] = p->start;
         *n = 2;
         return true;
@@ -116,6 +119,32 @@ hunch_status hn_grammar_facts_find(hn_grammar_facts *f, const hn_grammar *g, con
     if (ok) return HUNCH_OK;
     hn_grammar_facts_fini(f);
     return hn_fail_memory(err, "a grammar", g->n_code * (2 + 3 * sizeof(int32_t)));
+}
+
+/* ---- why no text matches ---- */
+
+/* A rule that has no end though all rules that it calls had one, and such that the whole had one if it had; else the first that has none
+ * though the others had; of recursion that never ends the first without an end. */
+int32_t hn_grammar_dead_rule(const hn_grammar *g, const hn_grammar_facts *f) {
+    enum { MOST_WORK = 20000000, MOST_TRIED = 32 };
+    uint8_t *own = hn_alloc(g->n_code), *with = hn_alloc(g->n_code);
+    int32_t first = -1, any = -1, found = -1;
+    bool ok = own && with && fixed_point(&(waits){.g = g, .any_control = true, .text = true, .trusts = true}, g, own);
+    size_t left = 1 + MOST_WORK / g->n_code;
+    if (left > MOST_TRIED) left = MOST_TRIED;
+    for (size_t i = 0; ok && i < g->n_procs && found < 0; i++) {
+        const hn_proc *p = &g->procs[i];
+        if (p->rule < 0 || f->live[p->start]) continue;
+        if (any < 0) any = p->rule;
+        if (own[p->start]) continue;
+        if (first < 0) first = p->rule;
+        if (left-- == 0) break;
+        ok = fixed_point(&(waits){.g = g, .any_control = true, .text = true, .only = (int32_t)i + 1}, g, with);
+        if (ok && (with[g->procs[0].start] || i == 0)) found = p->rule;
+    }
+    hn_free(own);
+    hn_free(with);
+    return found >= 0 ? found : first >= 0 ? first : any;
 }
 
 /* ---- left recursion ---- */

@@ -51,7 +51,7 @@ static const grammar_refusal refusals[] = {
     {"\n\nroot ::= *", "line 3"},
     {"root ::= <[12]>", "tokens by number"},
     {"root ::= !<a>", "negated tokens"},
-    {"root ::= \"a\" root", "no text matches"},
+    {"root ::= \"a\" root", "no text matches the grammar, as none matches root"},
     {"root ::= \"\xff\"", "UTF-8"},
 };
 

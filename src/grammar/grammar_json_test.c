@@ -132,7 +132,13 @@ static const grammar_refusal refusals[] = {
     {"{\"enum\":3}", "/enum: expected a list"},
     {"{\"required\":[1],\"type\":\"object\"}", "/required: expected a list of names"},
     {"{\"anyOf\":[]}", "/anyOf: expected a list"},
-    {"{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "no text matches"},
+    {"{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "no text matches the grammar, as none matches the JSON schema, its root"},
+    {"{\"properties\":{\"x\":{\"enum\":[]},\"a\":{\"items\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":2},\"minItems\":1,\"type\":\"array\"}},"
+     "\"required\":[\"a\"],\"type\":\"object\"}", "as none matches the JSON schema, /properties/a/items"},
+    {"{\"type\":\"array\",\"items\":{\"enum\":[1,2,1.0]},\"uniqueItems\":true,\"minItems\":3}", "as none matches the JSON schema, its root"},
+    {"{\"type\":\"string\",\"not\":{\"type\":\"string\"}}", "as none matches the JSON schema, its root"},
+    {"{\"$defs\":{\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"$ref\":\"#/$defs/a\"}},\"required\":[\"b\"]}},\"properties\":"
+     "{\"c\":{\"$ref\":\"#/$defs/a\"}},\"required\":[\"c\"],\"type\":\"object\"}", "as none matches the JSON schema, "},
     {"false", "no text matches"},
     {"{\"enum\":[]}", "no text matches"},
     {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "no text matches"},

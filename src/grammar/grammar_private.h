@@ -180,6 +180,8 @@ static inline bool hn_proc_is_nullable(const hn_grammar *g, const hn_grammar_fac
     return f->nullable[p->start] || (p->loop && p->min == 0);
 }
 
+/* The rule because of which no text matches, of a program that has none; -1: it has no rules. */
+int32_t hn_grammar_dead_rule(const hn_grammar *g, const hn_grammar_facts *f);
 /* HUNCH_USAGE if a rule calls itself before any text. (grammar_facts.c) */
 hunch_status hn_grammar_check_left(const hn_grammar *g, const hn_grammar_facts *f, const hn_rule_def *rules, hunch_error *err);
 #endif

@@ -247,8 +247,9 @@ static hn_expr rule_find(hn_schema *s, hn_schema_list *list) {
     }
     if (s->n_rules == MAX_RULES) return hn_schema_fail(s, -1, "it has more than %d different combinations of schemas", MAX_RULES);
     if (!hn_grow((void **)&s->rules, &s->cap_rules, s->n_rules + 1, sizeof *s->rules)) return hn_builder_no_memory(s->b);
-    char name[POINTER + 40] = "of the JSON schema";
-    if (list->n) pointer_write(s, list->at[0].path, name + strlen(name));
+    char name[2 * POINTER], at_path[POINTER + 1] = "";
+    if (list->n) pointer_write(s, list->at[0].path, at_path);
+    snprintf(name, sizeof name, "the JSON schema, %.100s%s", s->pointer[0] || at_path[0] ? s->pointer : "its root", at_path);
     const hn_expr rule = hn_expr_rule(s->b, name);
     s->rules[s->n_rules] = (hn_schema_rule){*list, rule, hash};
     *list = (hn_schema_list){0};

@@ -151,10 +151,13 @@ static bool values_take(hn_schema *s, const hn_schema_list *list, int types, val
         if (first && !json_is_array(first))
             return hn_schema_fail(s, hn_schema_step(s, list->at[i].path, "enum"), "expected a list of values") >= 0;
     }
-    for (size_t k = 0; k < (only ? 1 : json_array_size(first)); k++) {
+    for (size_t k = 0; k < (only ? 1 : json_array_size(first)) && !s->b->failed; k++) {
         const json_t *value = only ? only : json_array_get(first, k);
         bool ok = hn_schema_type_of(value) & types;
-        for (size_t i = 0; i < list->n && ok; i++) ok = (i == from && !only && !hn_schema_not(&list->at[i])) || hn_schema_listed(s, &list->at[i], value);
+        for (size_t i = 0; i < list->n && ok; i++) {
+            const hn_schema_item *x = &list->at[i];
+            ok = (i == from && !only && !hn_schema_not(x)) || hn_schema_listed(s, x, value);
+        }
         if (!ok) continue;
         if (!hn_grow((void **)&v->at, &v->cap, v->n + 1, sizeof *v->at)) return hn_builder_no_memory(s->b) >= 0;
         v->at[v->n++] = value;
