@@ -35,7 +35,7 @@ static void test_keys(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    const char *bad = text_write("bad.json", "{\"type\": \"array\", \"uniqueItems\": true}");
+    const char *bad = text_write("bad.json", "{\"type\": \"array\", \"uniqueItems\": true, \"items\": {\"type\": \"object\"}}");
     refused(2, "uniqueItems", "run", "-m", STORIES, "-p", PROMPT, "--json-schema", bad);
     refused(2, "--json-object and --regex contradict", "run", "-m", STORIES, "-p", PROMPT, "--json-object", "--regex", "a");
     refused(2, "--regex", "run", "-m", STORIES, "-p", PROMPT, "--regex", "a(?=b)");

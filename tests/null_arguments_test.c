@@ -204,6 +204,7 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_grammar_open, m, &grammar, NULL, HUNCH_GRAMMAR_REGEX, "a", 1, HUNCH_GRAMMAR_AT_ONCE, why);
     REFUSED(hunch_grammar_open, text, &grammar, m, HUNCH_GRAMMAR_REGEX, NULL, 1, HUNCH_GRAMMAR_AT_ONCE, why);
     hunch_grammar_close(NULL), seen("hunch_grammar_close", "g");
+    assert_null(hunch_grammar_ignored(NULL)), seen("hunch_grammar_ignored", "g");
     REFUSED(hunch_template_render, template_text, NULL, "{}", NULL, &text, &n, why);
     REFUSED(hunch_template_render, vars_json, "a", NULL, NULL, &text, &n, why);
     REFUSED(hunch_template_render, text, "a", "{}", NULL, NULL, &n, why);

@@ -206,7 +206,7 @@ static void test_refused(void **state) {
     hunch_tools_options o;
     hunch_tools_options_defaults(&o);
     o.tools = "[{\"name\": \"f\", \"parameters\": {\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"array\", "
-              "\"uniqueItems\": true}}}}]";
+              "\"uniqueItems\": true, \"items\": {\"type\": \"object\"}}}}}]";
     o.format = "hermes";
     for (int required = 0; required < 2; required++) {
         hunch_tools *t = NULL;

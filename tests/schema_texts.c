@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema_texts.c - what a grammar of a JSON schema allows, for structured_long_test.py and tools/schema_instances.py. Each line of input is
- * {"schema": .., "texts": [..], "sample": n, "seed": n, "loose": bool}; the answer is {"error": ".."} or {"accepts": "0110..", "texts": [..],
- * "ignored": ".."}: which texts are allowed, and texts made byte by byte from what is.
- */
+/* schema_texts.c - what a grammar of a JSON schema allows, for schemas_long_test.py. Each line of input is {"schema": .., "texts": [..],
+ * "sample": n, "seed": n, "loose": bool}; the answer is {"error": ".."} or {"accepts": "0110..", "texts": [..], "ignored": ".."}: which
+ * texts are allowed, and texts made byte by byte from what is. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +60,7 @@ static hn_matcher *matcher_of(const json_t *line, json_t *out) {
     hn_matcher *m = NULL;
     char *text = hn_json_dump(json_object_get(line, "schema"), JSON_ENCODE_ANY);
     hn_builder *b = hn_builder_open(&err);
-    if (json_is_true(json_object_get(line, "loose"))) hn_builder_loosen(b);
+    hn_builder_loosen(b, json_is_true(json_object_get(line, "loose")));
     hunch_status st = hn_grammar_finish(&g, &b, hn_expr_json_schema(b, text, strlen(text), ""), &err);
     if (!st && hn_grammar_ignored(g)) json_object_set_new(out, "ignored", json_string(hn_grammar_ignored(g)));
     if (!st) st = hn_matcher_open(&m, &g, trie, &err);

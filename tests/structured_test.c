@@ -367,8 +367,8 @@ static void test_refused(void **state) {
     static const struct {
         hunch_grammar_kind kind;
         const char *text, *says;
-    } bad[] = {{HUNCH_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "uniqueItems"},
-               {HUNCH_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{\"not\":{}}}}", "not"},
+    } bad[] = {{HUNCH_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true,\"prefixItems\":[{}]}", "uniqueItems"},
+               {HUNCH_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{\"not\":{\"format\":\"date\"}}}}", "not"},
                {HUNCH_GRAMMAR_JSON_SCHEMA, "{", ""},
                {HUNCH_GRAMMAR_REGEX, "a(?=b)", ""},
                {HUNCH_GRAMMAR_GBNF, "root ::= rest", "rest"},

@@ -143,7 +143,7 @@ if(NOT HUNCH_SANITIZE)
   endforeach()
 endif()
 # The command with a fault, which `--verify-exact` has to find: its objects, and one that plants it.
-# What structured_long_test.py and tools/schema_instances.py ask.
+# What schemas_long_test.py asks.
 add_executable(schema_texts tests/schema_texts.c)
 target_include_directories(schema_texts PRIVATE src)
 target_compile_definitions(schema_texts PRIVATE HUNCH_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
@@ -161,7 +161,7 @@ if(NOT HUNCH_SANITIZE)
 endif()
 # The server, by a client of its own in Python's standard library (tests/server/); what is called long runs under `make test-long` only.
 if(TARGET hunch-serve)
-  foreach(name strangers harmony tools callers protocol protocols odd cases structured soak hostile clients_long protocols_long frameworks_long guidellm_long soak_long crowd_long hostile_long tools_long)
+  foreach(name strangers harmony tools callers protocol protocols odd cases structured soak hostile clients_long protocols_long frameworks_long guidellm_long soak_long crowd_long hostile_long tools_long models_long)
     add_test(NAME server_${name}_test COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/server/server_${name}_test.py $<TARGET_FILE_DIR:hunch-serve>)
     set_tests_properties(server_${name}_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
       ENVIRONMENT "HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache;PYTHONDONTWRITEBYTECODE=1;HUNCH_MICROHTTPD=${MICROHTTPD_VERSION}")
@@ -176,7 +176,7 @@ if(TARGET hunch-serve)
 endif()
 # Needs jsonschema from PyPI.
 if(NOT HUNCH_SANITIZE)
-  foreach(name structured_long_test required_calls_long_test)
+  foreach(name structured_long_test required_calls_long_test schemas_long_test)
     add_test(NAME ${name} COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/${name}.py $<TARGET_FILE_DIR:hunch>)
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77)
   endforeach()

@@ -242,7 +242,8 @@ typedef enum hunch_grammar_kind {
     HUNCH_GRAMMAR_JSON_SCHEMA, /* JSON that a schema (2020-12, a subset) validates */
     HUNCH_GRAMMAR_JSON_OBJECT, /* any JSON object; no text */
     HUNCH_GRAMMAR_REGEX,       /* the whole answer matches: ECMA-262 without look-around and back-references */
-    HUNCH_GRAMMAR_GBNF         /* llama.cpp's, from its rule `root` on */
+    HUNCH_GRAMMAR_GBNF,        /* llama.cpp's, from its rule `root` on */
+    HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE /* a schema of which what cannot be honoured is ignored: hunch_grammar_ignored says what */
 } hunch_grammar_kind;
 /* Where in the answer the grammar begins. */
 typedef enum hunch_grammar_start {
@@ -254,6 +255,9 @@ typedef enum hunch_grammar_start {
  * HUNCH_NO_MEMORY. */
 hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch_grammar_kind kind, const char *text, size_t len,
                                 hunch_grammar_start start, hunch_error *err);
+/* Where the parts of schemas stand that are ignored, "/properties/a/format, /items/uniqueItems": of HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE, and of
+ * functions with "strict": false. NULL: none. It lives as long as the grammar. */
+const char *hunch_grammar_ignored(const hunch_grammar *g);
 /* Sessions that use it go on. To be closed before its model is. */
 void hunch_grammar_close(hunch_grammar **g);
 
@@ -269,7 +273,8 @@ typedef enum hunch_tool_choice {
 } hunch_tool_choice;
 typedef struct hunch_tools_options {
     const char *tools;         /* a JSON list of functions: {"type": "function", "function": {"name", "description", "parameters"}}, as the
-                                  template gets them; parameters are a JSON schema */
+                                  template gets them; parameters are a JSON schema. "strict": false beside them: what of it cannot be
+                                  honoured is ignored (hunch_grammar_ignored) */
     hunch_tool_choice choice;
     const char *name;          /* of HUNCH_TOOLS_NAMED */
     bool one;                  /* at most one call an answer */

@@ -12,10 +12,11 @@ enum { MOST_MEMBERS = 256 };
 /* ---- parts ------------------------------------------------------------------------------------------------------------- */
 
 /* Takes the schema. never: of plain strings the characters that they do not have; NULL: a JSON value. */
-static hn_expr schema_expr(hn_call_grammar *g, json_t *schema, const char *name, const char *never) {
+static hn_expr schema_expr(hn_call_grammar *g, json_t *schema, const hn_tool_function *f, const char *never) {
     char pointer[HN_LONGEST_NAME + 40];
     char *text = hn_json_dump(schema, JSON_ENCODE_ANY);
-    snprintf(pointer, sizeof pointer, "the parameters of %.256s", name);
+    snprintf(pointer, sizeof pointer, "the parameters of %.256s", f->name);
+    hn_builder_loosen(g->b, f->loose);
     const hn_expr e = !text ? hn_builder_no_memory(g->b)
                       : never ? hn_expr_plain_string(g->b, text, strlen(text), pointer, never)
                               : hn_expr_json_schema(g->b, text, strlen(text), pointer);
@@ -30,7 +31,7 @@ hn_expr hn_g_object(hn_call_grammar *g, const hn_tool_function *f) {
     if (!json_object_get(schema, "type")) json_object_set_new(schema, "type", json_string("object"));
     if (!json_object_get(schema, "additionalProperties") && (json_object_get(schema, "properties") || json_object_size(schema) == 1))
         json_object_set_new(schema, "additionalProperties", json_false());
-    return schema_expr(g, schema, f->name, NULL);
+    return schema_expr(g, schema, f, NULL);
 }
 
 /* A copy of a part, with the definitions that it may refer to. */
@@ -45,11 +46,11 @@ static json_t *with_definitions(const hn_tool_function *f, const json_t *part) {
 }
 
 hn_expr hn_g_json(hn_call_grammar *g, const hn_tool_function *f, const json_t *part) {
-    return schema_expr(g, with_definitions(f, part), f->name, NULL);
+    return schema_expr(g, with_definitions(f, part), f, NULL);
 }
 
 static bool bounds_strings(const json_t *root, const json_t *schema, int depth) {
-    static const char *const own[] = {"enum", "const", "pattern", "format", "minLength", "maxLength"};
+    static const char *const own[] = {"enum", "const", "pattern", "format", "minLength", "maxLength", "not", "if"};
     static const char *const lists[] = {"anyOf", "oneOf", "allOf"};
     enum { DEEPEST = 8 };
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
@@ -67,7 +68,7 @@ static bool bounds_strings(const json_t *root, const json_t *schema, int depth) 
 }
 
 hn_expr hn_g_string(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *never) {
-    return bounds_strings(f->parameters, schema, 0) ? schema_expr(g, with_definitions(f, schema), f->name, never) : -1;
+    return bounds_strings(f->parameters, schema, 0) ? schema_expr(g, with_definitions(f, schema), f, never) : -1;
 }
 
 hn_expr hn_g_any(hn_call_grammar *g, hn_expr (*call)(hn_call_grammar *g, const hn_tool_function *f)) {

@@ -15,7 +15,8 @@ static hunch_status function_read(hn_tools *t, const json_t *one, const char *fi
         return hn_fail(err, HUNCH_USAGE, "%s[%zu].parameters is not a JSON schema", field, t->n);
     if (hn_tools_find(t, json_string_value(name), json_string_length(name)))
         return hn_fail(err, HUNCH_USAGE, "%s has the function %.100s twice", field, json_string_value(name));
-    t->function[t->n++] = (hn_tool_function){json_string_value(name), hn_json_is_object(parameters) ? parameters : NULL};
+    t->function[t->n++] = (hn_tool_function){json_string_value(name), hn_json_is_object(parameters) ? parameters : NULL,
+                                             json_is_false(json_object_get(f, "strict"))};
     return HUNCH_OK;
 }
 

@@ -16,6 +16,7 @@
 typedef struct hn_tool_function {
     const char *name;
     const json_t *parameters; /* a JSON schema; NULL: none */
+    bool loose;               /* "strict": false: what of it cannot be honoured is ignored */
 } hn_tool_function;
 /* The functions of one request. Read-only after open. */
 typedef struct hn_tools {

@@ -71,6 +71,10 @@ void hunch_grammar_close(hunch_grammar **gp) {
     hn_free(g);
 }
 
+const char *hunch_grammar_ignored(const hunch_grammar *g) {
+    return g ? hn_grammar_ignored(hn_matcher_grammar(g->matcher)) : NULL;
+}
+
 hn_matcher *hn_grammar_matcher(const hunch_grammar *g) {
     return g->matcher;
 }
@@ -237,6 +241,7 @@ typedef struct source {
 static hn_expr answer_of(hn_builder *b, const source *s) {
     static const char object[] = "{\"type\":\"object\"}";
     switch (s->kind) {
+    case HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE: hn_builder_loosen(b, true); return hn_expr_json_schema(b, s->text, s->len, "");
     case HUNCH_GRAMMAR_JSON_SCHEMA: return hn_expr_json_schema(b, s->text, s->len, "");
     case HUNCH_GRAMMAR_JSON_OBJECT: return hn_expr_json_schema(b, object, sizeof object - 1, "");
     case HUNCH_GRAMMAR_REGEX: return hn_expr_regex(b, s->text, s->len, false);
@@ -259,7 +264,7 @@ hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (!st) st = hn_need_tokenizer(m, err);
     if (st) return st;
-    if ((unsigned)kind > HUNCH_GRAMMAR_GBNF || (unsigned)start > HUNCH_GRAMMAR_IN_THINKING)
+    if ((unsigned)kind > HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE || (unsigned)start > HUNCH_GRAMMAR_IN_THINKING)
         return hn_fail(err, HUNCH_USAGE, "grammar of kind %d, start %d: expected one of enum hunch_grammar_kind and hunch_grammar_start",
                        (int)kind, (int)start);
     if (!needs_text) text = "", len = 0;

@@ -35,8 +35,8 @@ void hn_builder_close(hn_builder **out) {
     *out = NULL;
 }
 
-void hn_builder_loosen(hn_builder *b) {
-    b->loose = true;
+void hn_builder_loosen(hn_builder *b, bool loose) {
+    b->loose = loose;
 }
 
 hn_expr hn_builder_fail(hn_builder *b, hunch_status status, const char *fmt, ...) {

@@ -11,8 +11,8 @@ typedef int32_t hn_expr;
 
 hn_builder *hn_builder_open(hunch_error *err); /* NULL: no memory */
 void hn_builder_close(hn_builder **b);
-/* What of schemas cannot be honoured is ignored from now on, and hn_grammar_ignored names it, instead of a failure. */
-void hn_builder_loosen(hn_builder *b);
+/* Whether what of schemas cannot be honoured is ignored from now on, and hn_grammar_ignored names it, instead of a failure. */
+void hn_builder_loosen(hn_builder *b, bool loose);
 /* Keeps the first failure; returns -1. */
 hn_expr hn_builder_fail(hn_builder *b, hunch_status status, const char *fmt, ...) HN_PRINTF(3, 4);
 hn_expr hn_builder_no_memory(hn_builder *b);

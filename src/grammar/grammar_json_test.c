@@ -86,7 +86,8 @@ static void test_beyond_doubles(void **state) {
 
 static const grammar_refusal refusals[] = {
     {"{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"uniqueItems\":true}", "/uniqueItems: uniqueItems of arrays or objects"},
-    {"{\"items\":{\"type\":\"array\",\"items\":{\"pattern\":\"^a?$\"},\"uniqueItems\":true,\"minItems\":2}}", "/items/uniqueItems: uniqueItems with minItems"},
+    {"{\"items\":{\"type\":\"array\",\"items\":{\"pattern\":\"^a?$\"},\"uniqueItems\":true,\"minItems\":2}}",
+     "/items/uniqueItems: uniqueItems with minItems"},
     {"{\"prefixItems\":[{}],\"uniqueItems\":true}", "/uniqueItems: uniqueItems beside prefixItems"},
     {"{\"properties\":{\"a\":{\"not\":{\"format\":\"date\"}}}}", "/properties/a/not/format: the opposite of format is not supported"},
     {"{\"not\":{\"const\":[1]}}", "/not: not of an array or an object"},
@@ -107,6 +108,9 @@ static const grammar_refusal refusals[] = {
     {"{\"type\":\"string\",\"format\":\"colour\"}", "format \"colour\" is not supported"},
     {"{\"type\":\"strin\"}", "/type: expected null, boolean"},
     {"{\"pattern\":\"(?=a)\"}", "/pattern: the regular expression, at byte 3: look-ahead"},
+    {"{\"pattern\":\"^(?=a)b|c\"}", "/pattern: the regular expression, at byte 4: look-ahead"},
+    {"{\"pattern\":\"^a(?!b)\"}", "/pattern: the regular expression, at byte 5: look-ahead"},
+    {"{\"pattern\":\"^(?!(?=a))b\"}", "/pattern: the regular expression, at byte 7: look-ahead"},
     {"{\"pattern\":3}", "/pattern: expected a text"},
     {"{\"$ref\":\"#/$defs/x\"}", "leads nowhere"},
     {"{\"$ref\":\"other.json\"}", "only \"#\""},
@@ -133,9 +137,11 @@ static const grammar_refusal refusals[] = {
     {"{\"required\":[1],\"type\":\"object\"}", "/required: expected a list of names"},
     {"{\"anyOf\":[]}", "/anyOf: expected a list"},
     {"{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "no text matches the grammar, as none matches the JSON schema, its root"},
-    {"{\"properties\":{\"x\":{\"enum\":[]},\"a\":{\"items\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":2},\"minItems\":1,\"type\":\"array\"}},"
+    {"{\"properties\":{\"x\":{\"enum\":[]},"
+     "\"a\":{\"items\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":2},\"minItems\":1,\"type\":\"array\"}},"
      "\"required\":[\"a\"],\"type\":\"object\"}", "as none matches the JSON schema, /properties/a/items"},
-    {"{\"type\":\"array\",\"items\":{\"enum\":[1,2,1.0]},\"uniqueItems\":true,\"minItems\":3}", "as none matches the JSON schema, its root"},
+    {"{\"type\":\"array\",\"items\":{\"enum\":[1,2,1.0]},\"uniqueItems\":true,\"minItems\":3}",
+     "as none matches the JSON schema, its root"},
     {"{\"type\":\"string\",\"not\":{\"type\":\"string\"}}", "as none matches the JSON schema, its root"},
     {"{\"$defs\":{\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"$ref\":\"#/$defs/a\"}},\"required\":[\"b\"]}},\"properties\":"
      "{\"c\":{\"$ref\":\"#/$defs/a\"}},\"required\":[\"c\"],\"type\":\"object\"}", "as none matches the JSON schema, "},
@@ -150,8 +156,37 @@ static void test_refusals(void **state) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) grammar_refusal_check(hn_grammar_json_schema, &refusals[i]);
 }
 
+/* A schema that is not strict: what cannot be honoured is ignored, by name, and the rest holds. */
+static void test_loose(void **state) {
+    (void)state;
+    static const struct { const char *schema, *ignored, *yes, *no; } cases[] = {
+        {"{\"type\":\"integer\",\"minimum\":3}", NULL, "4", "2"},
+        {"{\"type\":\"string\",\"format\":\"colour\",\"maxLength\":3}", "/format", "\"abc\"", "\"abcd\""},
+        {"{\"type\":\"string\",\"pattern\":\"(?=a)\",\"maxLength\":3}", "/pattern", "\"abc\"", "\"abcd\""},
+        {"{\"items\":{\"minLenght\":3,\"$anchor\":\"a\"},\"type\":\"array\"}", "/items/minLenght, /items/$anchor", "[\"a\"]", "\"a\""},
+        {"{\"type\":\"array\",\"prefixItems\":[{\"const\":1},{\"const\":1}],\"uniqueItems\":true}", "/uniqueItems", "[1,1]", "[2]"},
+        {"{\"type\":\"integer\",\"multipleOf\":123456,\"minimum\":3}", "/multipleOf", "5", "1"},
+        {"{\"type\":\"string\",\"not\":{\"maxLength\":2,\"format\":\"date\"}}", "/not/format", "\"a\"", "5"},
+        {"{\"enum\":[[1],[2]],\"items\":{\"minimum\":2}}", "its root", "[1]", "[3]"},
+        {"{\"oneOf\":[{\"type\":\"string\"},{\"format\":\"date\"}]}", "/oneOf/0/allOf/1/not/format", "\"a\"", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hunch_error err = {0};
+        hn_grammar *g = NULL;
+        hn_builder *b = hn_builder_open(&err);
+        hn_builder_loosen(b, true);
+        const hn_expr e = hn_expr_json_schema(b, cases[i].schema, strlen(cases[i].schema), "");
+        if (hn_grammar_finish(&g, &b, e, &err)) fail_msg("%s: %s", cases[i].schema, err.message);
+        const char *ignored = hn_grammar_ignored(g);
+        if (!ignored != !cases[i].ignored || (ignored && strcmp(ignored, cases[i].ignored) != 0))
+            fail_msg("%s: ignored %s, expected %s", cases[i].schema, ignored ? ignored : "nothing", cases[i].ignored);
+        accepter x = accepter_of(g, cases[i].schema);
+        if (!accepts(&x, cases[i].yes) || accepts(&x, cases[i].no)) fail_msg("%s", cases[i].schema);
+        accepter_close(&x);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_beyond_doubles),
-                                       cmocka_unit_test(test_refusals)};
+                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_loose)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static hn_expr any_whole(hn_builder *b, int least, int most, int room) {
 
 /* ---- what all digits are together ---- */
 
-/* It is remembered as one number below remainders_of: the remainder, whether a digit behind the point was none of 0, whether the last was. */
+/* It is remembered as one number below remainders_of: the remainder, whether a digit behind the point was not 0, whether the last was. */
 static int32_t remainders_of(hn_json_form d) {
     return (d.multiple ? d.multiple : 1) * (d.fraction ? 2 : 1) * (d.one_spelling ? 2 : 1);
 }

@@ -253,7 +253,7 @@ int hn_keys_seen_twice(hn_keys_seen *k, int32_t state, const char *bytes, size_t
 
 /* ---- what is left ---- */
 
-hn_keys_place hn_keys_seen_place(const hn_keys_seen *k, int32_t state) {
+hn_keys_left hn_keys_seen_place(const hn_keys_seen *k, int32_t state) {
     const place p = place_of(k, state);
     if (!set_of(k, p.open)) return HN_KEYS_ELSEWHERE;
     switch (p.mode) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys_seen.h - the keys of all objects of a JSON text that are open, and the items of arrays that may have none twice: what no automaton of
- * a grammar can know, and what says that one is written twice. Such items are no arrays or objects, and equal ones are equal texts. A state is a small number, as an automaton's: where the text is, the keys of each open object, and the letters of the
+/* keys_seen.h - the keys of all objects of a JSON text that are open, and the items of arrays that may have none twice: what no
+ * automaton of a grammar can know, and what says that one is written twice. Such items are no arrays or objects, and equal ones are equal
+ * texts. A state is a small number, as an automaton's: where the text is, the keys of each open object, and the letters of the
  * key that is being written. Equal ones are one number, so that they can be compared and kept. Keys have one spelling (json_text.h).
  */
 #ifndef HN_KEYS_SEEN_H
@@ -29,17 +30,17 @@ size_t hn_keys_seen_bytes(const hn_keys_seen *k);
 int32_t hn_keys_seen_next(hn_keys_seen *k, int32_t state, unsigned char byte, bool unique);
 /* The same for an item. What may come next, if keys or items were written that the next one must not be, so that it may be that none is
  * left: */
-typedef enum hn_keys_place {
+typedef enum hn_keys_left {
     HN_KEYS_ELSEWHERE, /* nothing of that, */
     HN_KEYS_BEFORE,    /* the quote of a key, or an item, perhaps behind a space, */
     HN_KEYS_INSIDE,    /* a key or a string that goes on, */
     HN_KEYS_ITEM       /* an item that is no string. */
-} hn_keys_place;
-hn_keys_place hn_keys_seen_place(const hn_keys_seen *k, int32_t state);
+} hn_keys_left;
+hn_keys_left hn_keys_seen_place(const hn_keys_seen *k, int32_t state);
 /* The text so far and this byte are the beginning of a key or an item that was written. */
 bool hn_keys_seen_begins(const hn_keys_seen *k, int32_t state, unsigned char byte);
-/* What follows the text so far in one of those that it begins, number i of them, from its end: returns the bytes [n], cut at cap; -1: there are
- * not so many. */
+/* What follows the text so far in one of those that it begins, number i of them: returns how many bytes, cut at cap; -1: there are not so
+ * many. */
 int hn_keys_seen_rest(const hn_keys_seen *k, int32_t state, int i, char *bytes, int cap);
 bool hn_keys_seen_in_string(const hn_keys_seen *k, int32_t state); /* that is neither a key nor an item */
 /* Forgets all facts from number n on, which no state that is kept has. */

@@ -54,6 +54,10 @@ hunch_status hn_matcher_open(hn_matcher **out, hn_grammar **g, const hn_vocab_tr
     return s;
 }
 
+const hn_grammar *hn_matcher_grammar(const hn_matcher *m) {
+    return m->grammar;
+}
+
 void hn_matcher_close(hn_matcher **out) {
     hn_matcher *m = *out;
     if (!m) return;

@@ -18,6 +18,7 @@ enum { HN_MATCH_ENDED = INT32_MAX, /* the state after an end token */
 
 /* Takes the grammar, also on failure; the trie must live longer. */
 hunch_status hn_matcher_open(hn_matcher **out, hn_grammar **g, const hn_vocab_trie *v, hunch_error *err);
+const hn_grammar *hn_matcher_grammar(const hn_matcher *m);
 void hn_matcher_close(hn_matcher **m);
 /* Its states outgrew their bound: open another one for new texts. */
 bool hn_matcher_is_full(hn_matcher *m);

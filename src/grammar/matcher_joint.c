@@ -77,7 +77,7 @@ static hn_joint step(hn_matcher *m, hn_joint j, unsigned char byte) {
  * was written is followed, so this ends. */
 static bool is_spent(hn_matcher *m, hn_joint j, int depth) {
     enum { DEEPEST = 300 };
-    const hn_keys_place place = hn_keys_seen_place(&m->keys, j.keys);
+    const hn_keys_left place = hn_keys_seen_place(&m->keys, j.keys);
     if (place == HN_KEYS_ELSEWHERE || m->states->states[j.state].other || depth == DEEPEST) return false;
     for (int byte = 0; byte < 256; byte++) {
         if (hn_automaton_byte(m->states, j.state, (unsigned char)byte) < 0) continue;
@@ -87,7 +87,8 @@ static bool is_spent(hn_matcher *m, hn_joint j, int depth) {
         if (!blank && !begins && !may_end) return false; /* a new one */
         const hn_joint next = step(m, j, (unsigned char)byte);
         if (next.state == HN_STATE_NONE) continue; /* it was there */
-        if (next.state < 0 || (may_end && hn_keys_seen_place(&m->keys, next.keys) != HN_KEYS_ITEM) || !is_spent(m, next, depth + 1)) return false;
+        const bool ended = may_end && hn_keys_seen_place(&m->keys, next.keys) != HN_KEYS_ITEM;
+        if (next.state < 0 || ended || !is_spent(m, next, depth + 1)) return false;
     }
     return true;
 }
@@ -146,8 +147,10 @@ static bool filter_spent(hn_matcher *m, hn_joint j, uint64_t *mask, int *count) 
         hn_keys_seen_forget(&m->keys, known);
     }
     rest[0] = ' ';
-    const hn_keys_place place = hn_keys_seen_place(&m->keys, j.keys);
-    for (int i = 0, len; place != HN_KEYS_ELSEWHERE && (len = hn_keys_seen_rest(&m->keys, j.keys, i, rest + 1, v->max_bytes)) >= 0; i++) {
+    const hn_keys_left place = hn_keys_seen_place(&m->keys, j.keys);
+    for (int i = 0; place != HN_KEYS_ELSEWHERE; i++) {
+        const int len = hn_keys_seen_rest(&m->keys, j.keys, i, rest + 1, v->max_bytes);
+        if (len < 0) break;
         filter_along(m, j, rest + 1, len, mask, count);
         if (place == HN_KEYS_BEFORE) filter_along(m, j, rest, len + 1, mask, count);
         hn_keys_seen_forget(&m->keys, known);

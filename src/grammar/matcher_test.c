@@ -170,12 +170,14 @@ static void test_spent(void **state) {
         {"{\"type\":\"array\",\"items\":{\"type\":[\"integer\",\"string\"]},\"uniqueItems\":true}",
          {"[12,12#,", "[\"ab\",\"ab#\",", "[12,1", "[\"12\",12", "[5, 5#]", "[\"a\\\"\", \"a\\\"#\"]"}},
         {"{\"type\":\"object\",\"patternProperties\":{\"^[ab]c?$\":{\"type\":\"integer\"}},\"additionalProperties\":false}",
-         {"{\"a\":1,\"a#\"", "{\"a\":1,\"ac\":2,\"#a", "{\"a\":1,\"b\":2,\"ac\":3, \"b#\"", "{\"a\":1,\"b\":2,\"ac\":3,\"bc\":4#,"}},
+         {"{\"a\":1,\"a#\"", "{\"a\":1,\"ac\":2,\"#a", "{\"a\":1,\"b\":2,\"ac\":3, \"b#\"",
+          "{\"a\":1,\"b\":2,\"ac\":3,\"bc\":4#,"}},
         {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"uniqueItems\":true}}",
          {"{\"a\":[true,#t", "{\"a\":[true,false#,", "{\"a\":[true],\"a#\"", "{\"a\":[true],\"b\":[true#,true", "{\"a\":[],\"b\":[]"}}};
     int forbidden = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hn_matcher *m = matcher_open(hn_grammar_json_schema, cases[i].schema), *other = matcher_open(hn_grammar_json_schema, cases[i].schema);
+        hn_matcher *m = matcher_open(hn_grammar_json_schema, cases[i].schema);
+        hn_matcher *other = matcher_open(hn_grammar_json_schema, cases[i].schema);
         for (int k = 0; k < 8 && cases[i].before[k]; k++) {
             char text[100];
             snprintf(text, sizeof text, "%s", cases[i].before[k]);

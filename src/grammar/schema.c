@@ -53,7 +53,7 @@ hn_expr hn_schema_fail(hn_schema *s, int32_t path, const char *fmt, ...) {
 static bool noted(hn_schema *s, int32_t path) {
     char at[POINTER + 1];
     pointer_write(s, path, at);
-    return hn_builder_note(s->b, s->pointer, at);
+    return hn_builder_note(s->b, s->pointer[0] || at[0] ? s->pointer : "its root", at);
 }
 
 bool hn_schema_refuse(hn_schema *s, int32_t path, const char *fmt, ...) {
@@ -259,7 +259,8 @@ static hn_expr rule_find(hn_schema *s, hn_schema_list *list) {
 
 hn_expr hn_schema_rule_of(hn_schema *s, hn_schema_list *list) {
     hn_expr e = -1;
-    if (!s->b->failed) e = list->never ? hn_expr_nothing(s->b) : list->n == 0 && !list->one_spelling ? hn_schema_any(s) : rule_find(s, list);
+    const bool any = list->n == 0 && !list->one_spelling;
+    if (!s->b->failed) e = list->never ? hn_expr_nothing(s->b) : any ? hn_schema_any(s) : rule_find(s, list);
     hn_schema_list_fini(list);
     return e;
 }
@@ -294,11 +295,13 @@ static hn_expr any_of(hn_schema *s, const hn_schema_list *list, size_t i, const 
     const json_t *branches = json_object_get(list->at[i].node, keyword);
     const int32_t at = hn_schema_step(s, list->at[i].path, keyword);
     if (json_array_size(branches) == 0) return hn_schema_fail(s, at, "expected a list of schemas");
-    if (done == HN_DONE_ONE && !hn_schema_exclusive(s, list, branches, at)) branches = hn_schema_make(s, list->at[i].node, HN_MADE_ONLY, at);
+    if (done == HN_DONE_ONE && !hn_schema_exclusive(s, list, branches, at))
+        branches = hn_schema_make(s, list->at[i].node, HN_MADE_ONLY, at);
     return choice(s, list, i, branches, at, done);
 }
 
-static hn_expr made_choice(hn_schema *s, const hn_schema_list *list, size_t i, hn_schema_what what, const char *keyword, uint32_t done) {
+static hn_expr made_choice(hn_schema *s, const hn_schema_list *list, size_t i, hn_schema_what what, const char *keyword,
+                           uint32_t done) {
     const int32_t at = hn_schema_step(s, list->at[i].path, keyword);
     return choice(s, list, i, hn_schema_make(s, list->at[i].node, what, at), at, done);
 }

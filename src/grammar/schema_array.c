@@ -116,7 +116,8 @@ static bool put_item(contained *g, int64_t i, int64_t c, hn_expr item, bool coun
     hn_builder *b = g->a->s->b;
     const hn_expr part[] = {hn_json_comma(b), item};
     if (!hn_grow((void **)&g->edges, &g->cap, g->n + 2, sizeof *g->edges)) return hn_builder_no_memory(b) >= 0;
-    g->edges[g->n++] = (hn_graph_edge){(int32_t)(i * wide + c), (int32_t)(next * wide + more), hn_expr_seq(b, i ? part : part + 1, i ? 2 : 1)};
+    const hn_expr label = hn_expr_seq(b, i ? part : part + 1, i ? 2 : 1);
+    g->edges[g->n++] = (hn_graph_edge){(int32_t)(i * wide + c), (int32_t)(next * wide + more), label};
     return !b->failed;
 }
 
@@ -160,7 +161,8 @@ static bool contains_take(array *a, const hn_schema_item *x) {
     hn_schema *s = a->s;
     int64_t least = -1, most = -1;
     if (!json_object_get(x->node, "contains")) return true;
-    if (a->contains) return hn_schema_refuse(s, hn_schema_step(s, x->path, "contains"), "a second contains of one array is not supported");
+    if (a->contains)
+        return hn_schema_refuse(s, hn_schema_step(s, x->path, "contains"), "a second contains of one array is not supported");
     if (!hn_schema_count(s, x, "minContains", true, &least) || !hn_schema_count(s, x, "maxContains", false, &most)) return false;
     a->contains = x;
     a->least = least < 0 ? 1 : least;

@@ -32,7 +32,8 @@ static int64_t strings_of(hn_schema *s, const hn_schema_list *list) {
     int64_t max = -1;
     for (size_t i = 0; i < list->n; i++) {
         const json_t *x = list->at[i].node;
-        if (json_object_get(x, "pattern") || json_object_get(x, "format") || !hn_schema_count(s, &list->at[i], "maxLength", false, &max)) return -1;
+        if (json_object_get(x, "pattern") || json_object_get(x, "format")) return -1;
+        if (!hn_schema_count(s, &list->at[i], "maxLength", false, &max)) return -1;
     }
     return max == 0 ? 1 : many; /* of one character there are a million */
 }

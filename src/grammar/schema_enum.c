@@ -173,7 +173,7 @@ static bool values_filter(hn_schema *s, const hn_schema_list *list, int types, v
     for (size_t i = 0; i < v->n; i++) any |= (hn_schema_type_of(v->at[i]) & types) != 0;
     if (!any || !constrains(list, types)) return true;
     if (types & (HN_SCHEMA_ARRAY | HN_SCHEMA_OBJECT))
-        return hn_schema_fail(s, list->at[0].path, "arrays or objects of enum or const beside other keywords are not supported") >= 0;
+        return hn_schema_refuse(s, list->at[0].path, "arrays or objects of enum or const beside other keywords are not supported");
     bool ok = accepted_open(s, &a, list, types);
     for (size_t i = 0; ok && i < v->n; i++)
         if (!(hn_schema_type_of(v->at[i]) & types) || accepts(s, &a, v->at[i])) v->at[kept++] = v->at[i];

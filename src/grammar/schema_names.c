@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema_names.c - which keys an object may have: those of patternProperties, whose values have schemas of their own, and what propertyNames
- * says of all. Keys are strings of schemas, as values are: of patterns that they match, of such that they do not, and none of the object's
- * own names. */
+/* schema_names.c - which keys an object may have: those of patternProperties, whose values have schemas of their own, and what
+ * propertyNames says of all. Keys are strings of schemas, as values are: of patterns that they match, of such that they do not, and none of
+ * the object's own names. */
 #include "base/mem.h"
 #include "grammar/schema.h"
 

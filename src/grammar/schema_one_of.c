@@ -6,7 +6,7 @@
 
 #include "grammar/schema.h"
 
-enum { MAX_DEPTH = 12, MAX_BRANCHES = 512, MAX_EXCLUDED = 8 /* branches that exclude each other by the opposites of the others */ };
+enum { MAX_DEPTH = 12, MAX_BRANCHES = 512, MAX_EXCLUDED = 8 /* branches, each with the opposites of the others */ };
 
 typedef struct exclusion {
     hn_schema *s;
@@ -166,8 +166,8 @@ bool hn_schema_exclusive(hn_schema *s, const hn_schema_list *list, const json_t 
         for (size_t k = i + 1; k < n; k++)
             if (!excludes(&x, json_array_get(branches, i), json_array_get(branches, k), types, MAX_DEPTH)) {
                 if (n > MAX_EXCLUDED)
-                    hn_schema_refuse(s, path, "branches %zu and %zu of oneOf may both hold, expected at most %d branches or such that exclude"
-                                     " each other", i, k, MAX_EXCLUDED);
+                    hn_schema_refuse(s, path, "branches %zu and %zu of oneOf may both hold, expected at most %d branches or such that "
+                                     "exclude each other", i, k, MAX_EXCLUDED);
                 return n > MAX_EXCLUDED && !s->b->failed;
             }
     return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schema_string.c - strings: their length in characters, patterns and formats. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -40,12 +41,13 @@ enum { MAX_PATTERNS = 8 };
 #define COUNT "(0|[1-9]\\d{0,3})"
 #define IN_DAY "T(" COUNT "H(" COUNT "M(" COUNT "S)?)?|" COUNT "M(" COUNT "S)?|" COUNT "S)"
 #define DAYS_OF "(" COUNT "Y(" COUNT "M(" COUNT "D)?)?|" COUNT "M(" COUNT "D)?|" COUNT "D)"
+#define DURATION "^P(" DAYS_OF "(" IN_DAY ")?|" IN_DAY "|" COUNT "W)$"
 
 static const struct { const char *name, *regex; } formats[] = {
     {"date", "^" DATE "$"},
     {"time", "^" TIME "$"},
     {"date-time", "^" DATE "T" TIME "$"},
-    {"duration", "^P(" DAYS_OF "(" IN_DAY ")?|" IN_DAY "|" COUNT "W)$"},
+    {"duration", DURATION},
     {"uuid", "^" HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}$"},
     {"uuid1", UUID("1")},
     {"uuid3", UUID("3")},
@@ -76,8 +78,8 @@ static bool format_regex(hn_schema *s, const json_t *format, int32_t path, const
         if (strcmp(formats[i].name, name) == 0) return *regex = formats[i].regex, true;
     for (size_t i = 0; i < sizeof any_text / sizeof *any_text; i++)
         if (strcmp(any_text[i], name) == 0) return true;
-    return hn_schema_refuse(s, path, "format \"%.60s\" is not supported, expected date, time, date-time, duration, uuid, email, hostname, ipv4, "
-                                     "ipv6, uri, uri-reference, json-pointer, byte or base64", name);
+    return hn_schema_refuse(s, path, "format \"%.60s\" is not supported, expected date, time, date-time, duration, uuid, email, hostname, "
+                                     "ipv4, ipv6, uri, uri-reference, json-pointer, byte or base64", name);
 }
 
 /* ---- strings ---- */
@@ -91,15 +93,76 @@ static bool has_room(hn_schema *s, const patterns *p, int32_t path) {
     return p->n < MAX_PATTERNS || hn_schema_fail(s, path, "more than %d patterns and formats of one string", MAX_PATTERNS) >= 0;
 }
 
-static bool put_pattern(hn_schema *s, patterns *p, const json_t *pattern, const char *text, bool without, int32_t path) {
+static bool put_regex(hn_schema *s, patterns *p, const char *text, size_t len, bool without, int32_t path) {
     hn_regex *r = &p->at[p->n];
-    if (pattern && !json_is_string(pattern)) return hn_schema_fail(s, path, "expected a text") >= 0;
-    const size_t len = pattern ? json_string_length(pattern) : strlen(text);
-    if (pattern) text = json_string_value(pattern);
     if (!has_room(s, p, path)) return false;
     if (without ? hn_regex_open_without(r, s->b, text, len) : hn_regex_open(r, s->b, "", text, len, true)) return p->n++, true;
     hn_regex_fini(r);
     return hn_schema_refused(s, path);
+}
+
+/* The end of the alternatives that begin at a place, a ) or the text's end; *either: there are several. */
+static const char *group_end(const char *at, bool *either) {
+    int depth = 0;
+    bool set = false;
+    for (; *at; at++) {
+        if (*at == '\\') {
+            if (!*++at) break;
+        } else if (set) {
+            set = *at != ']';
+        } else if (*at == '[') {
+            set = true;
+        } else if (*at == '(') {
+            depth++;
+        } else if (*at == ')' && depth-- == 0) {
+            break;
+        } else if (*at == '|' && depth == 0) {
+            *either = true;
+        }
+    }
+    return at;
+}
+
+/* What looks ahead at the beginning of the whole, as ^(?!..)(?=..).., is an expression of its own that must not match, or must; then *text
+ * is what is left behind it and the ^. So zod and pydantic write addresses and decimals. False: failed. */
+static bool put_ahead(hn_schema *s, patterns *p, const char **text, int32_t path) {
+    const char *at = *text + 1, *end;
+    bool either = false;
+    if (**text == '^') group_end(*text, &either);
+    while (**text == '^' && !either && (strncmp(at, "(?!", 3) == 0 || strncmp(at, "(?=", 3) == 0)) {
+        end = group_end(at + 3, &(bool){0});
+        if (!*end) break;
+        const size_t n = (size_t)(end - at) + 4;
+        char *whole = hn_alloc(n + 1);
+        if (!whole) return hn_builder_no_memory(s->b) >= 0;
+        snprintf(whole, n + 1, "^(?:%.*s)", (int)(end - at) - 3, at + 3);
+        const bool ok = put_regex(s, p, whole, strlen(whole), at[2] == '!', path);
+        hn_free(whole);
+        if (!ok) return false;
+        at = end + 1;
+    }
+    if (at > *text + 1) *text = at;
+    return true;
+}
+
+/* zod's for durations, which looks ahead within: it allows what the format does, and more. */
+static const char zod_duration[] = "^P(?:(\\d+W)|(?!.*W)(?=\\d|T\\d)"
+                                   "(\\d+Y)?(\\d+M)?(\\d+D)?(T(?=\\d)(\\d+H)?(\\d+M)?(\\d+([.,]\\d+)?S)?)?)$";
+
+static bool put_pattern(hn_schema *s, patterns *p, const json_t *pattern, bool without, int32_t path) {
+    if (!json_is_string(pattern)) return hn_schema_fail(s, path, "expected a text") >= 0;
+    const char *text = json_string_value(pattern), *rest = text;
+    const size_t len = json_string_length(pattern);
+    if (without || strlen(text) != len) return put_regex(s, p, text, len, without, path);
+    if (strcmp(text, zod_duration) == 0) return put_regex(s, p, DURATION, strlen(DURATION), false, path);
+    if (!put_ahead(s, p, &rest, path)) return false;
+    if (rest == text) return put_regex(s, p, text, len, false, path);
+    char *anchored = hn_alloc(len + 2);
+    if (!anchored) return hn_builder_no_memory(s->b) >= 0;
+    snprintf(anchored, len + 2, "^%s", rest);
+    const bool ok = put_regex(s, p, anchored, strlen(anchored), false, path);
+    hn_free(anchored);
+    return ok;
 }
 
 /* What `not` leaves out: a pattern's texts, or some. */
@@ -107,7 +170,7 @@ static bool without_take(hn_schema *s, patterns *p, const hn_schema_item *item, 
     const json_t *pattern = json_object_get(of, "pattern"), *one = json_object_get(of, "const"), *some = json_object_get(of, "enum");
     const int32_t path = hn_schema_step(s, item->path, "not");
     const size_t n = one ? 1 : json_array_size(some);
-    if (pattern) return put_pattern(s, p, pattern, NULL, true, hn_schema_step(s, path, "pattern"));
+    if (pattern) return put_pattern(s, p, pattern, true, hn_schema_step(s, path, "pattern"));
     if (some && !json_is_array(some)) return hn_schema_fail(s, path, "enum: expected a list of values") >= 0;
     hn_word *word = hn_alloc((n + 1) * sizeof *word);
     size_t words = 0;
@@ -129,11 +192,11 @@ static bool patterns_take(hn_schema *s, patterns *p, const hn_schema_item *item)
     const json_t *pattern = json_object_get(item->node, "pattern"), *format = json_object_get(item->node, "format");
     const json_t *without = hn_schema_not(item);
     if (without && !without_take(s, p, item, without)) return false;
-    if (pattern && !put_pattern(s, p, pattern, NULL, false, hn_schema_step(s, item->path, "pattern"))) return false;
+    if (pattern && !put_pattern(s, p, pattern, false, hn_schema_step(s, item->path, "pattern"))) return false;
     if (!format) return true;
     const int32_t path = hn_schema_step(s, item->path, "format");
     const char *regex;
-    return format_regex(s, format, path, &regex) && (!regex || put_pattern(s, p, NULL, regex, false, path));
+    return format_regex(s, format, path, &regex) && (!regex || put_regex(s, p, regex, strlen(regex), false, path));
 }
 
 /* ---- spellings ---- */

@@ -178,7 +178,8 @@ static bool leaves_out_parts(hn_schema *s, const hn_schema_list *list, int types
         for (size_t k = 0; k < n; k++) {
             const json_t *value = one ? one : json_array_get(some, k);
             if (!(hn_schema_type_of(value) & types & (HN_SCHEMA_ARRAY | HN_SCHEMA_OBJECT))) continue;
-            if (!hn_schema_refuse(s, hn_schema_step(s, list->at[i].path, "not"), "not of an array or an object is not supported")) return true;
+            const int32_t path = hn_schema_step(s, list->at[i].path, "not");
+            if (!hn_schema_refuse(s, path, "not of an array or an object is not supported")) return true;
         }
     }
     return false;

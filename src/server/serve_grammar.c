@@ -126,7 +126,10 @@ static bool format_read(source *s, const json_t *format, serve_error *err) {
         return schema ? take_schema(s, "response_format.schema", schema, err) : add(s, HUNCH_GRAMMAR_JSON_OBJECT, name, "", 0, err);
     if (!type || strcmp(type, "json_schema") != 0)
         return serve_fail(err, 400, name, "response_format.type is none of text, json_object, json_schema");
-    if (!schema) schema = json_object_get(json_object_get(format, "json_schema"), "schema");
+    const json_t *named = json_object_get(format, "json_schema");
+    if (!schema) schema = json_object_get(named, "schema");
+    if (schema && json_is_false(json_object_get(named, "strict")))
+        return take_schema(s, schema_name, schema, err) && (s->kind = HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE, true);
     return schema ? take_schema(s, schema_name, schema, err) : serve_fail(err, 400, schema_name, "%s is missing", schema_name);
 }
 

@@ -109,7 +109,7 @@ static void cors_add(exchange *x, struct MHD_Response *r) {
     if (!allowed) return;
     MHD_add_response_header(r, "Access-Control-Allow-Origin", allowed);
     MHD_add_response_header(r, "Access-Control-Expose-Headers",
-                            "X-Request-Id, Request-Id, Retry-After, X-Should-Retry");
+                            "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, X-Hunch-Ignored");
     if (!x->preflight) return;
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
     MHD_add_response_header(r, "Access-Control-Allow-Headers", headers_allowed(x));
@@ -123,6 +123,8 @@ static enum MHD_Result respond(exchange *x, int http, struct MHD_Response *r, co
     if (!r) return MHD_NO;
     if (type) MHD_add_response_header(r, "Content-Type", type);
     MHD_add_response_header(r, "X-Request-Id", x->id);
+    const char *ignored = x->call ? hunch_grammar_ignored(x->call->request.grammar) : NULL;
+    if (ignored) MHD_add_response_header(r, "X-Hunch-Ignored", ignored);
     if (x->protocol->id_header) MHD_add_response_header(r, x->protocol->id_header, x->id);
     cors_add(x, r);
     const enum MHD_Result ok = MHD_queue_response(x->connection, (unsigned)http, r);

@@ -251,7 +251,8 @@ static bool format_make(json_t *to, const json_t *body, serve_error *err) {
         return serve_fail(err, 400, "text.format", "text.format.type is none of text, json_object, json_schema");
     if (strcmp(type, "json_schema") != 0) json_object_set_new(to, "response_format", json_pack("{s:s}", "type", type));
     else if (!schema) return serve_fail(err, 400, "text.format.schema", "text.format.schema is missing");
-    else json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O}}", "type", type, "json_schema", "schema", schema));
+    else json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O,s:O*}}", "type", type, "json_schema", "schema", schema, "strict",
+                                                              json_object_get(format, "strict")));
     return true;
 }
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 
 from server_client import DATA, Server, all_tests, run_rows
 
@@ -92,7 +93,7 @@ def test_refusals():
                 ("response_format", {"response_format": {"type": "xml"}}, "json_schema"), ("response_format", {"response_format": "json"}, "object"),
                 ("response_format.json_schema.schema", {"response_format": {"type": "json_schema"}}, "missing"),
                 ("response_format.json_schema.schema", {"response_format": {"type": "json_schema", "json_schema": {"schema": {
-                    "properties": {"a": {"uniqueItems": True}}}}}}, "uniqueItems"),
+                    "properties": {"a": {"uniqueItems": True, "prefixItems": [True]}}}}}}, "uniqueItems"),
                 ("guided_regex", {"guided_regex": "a(?=b)"}, ""), ("guided_regex", {"guided_regex": 5}, "text"), ("grammar", {"grammar": 'root ::= "a'}, ""),
                 ("json_schema", {"json_schema": 5}, "schema"), ("guided_choice", {"guided_choice": []}, "list"),
                 ("guided_choice", {"guided_choice": ["a", 5]}, "[1]"), ("structured_outputs", {"structured_outputs": {"structural_tag": "a"}}, "structural_tag"),
@@ -100,6 +101,36 @@ def test_refusals():
             a = s.post("/v1/completions", dict({"prompt": "a", "max_tokens": 3}, **fields))
             error = a.json()["error"]
             assert a.status == 400 and error["param"] == param and says in error["message"], (fields, error)
+
+
+def test_not_strict():
+    """What cannot be honoured is ignored where the request says so, and the answer's head names it; the rest holds."""
+    schema = dict(SCHEMA, properties=dict(SCHEMA["properties"], name={"type": "string", "maxLength": 10, "format": "colour"}), unevaluatedProperties=False)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "boolean", "$anchor": "x"}}, "required": ["a"]}}
+    with Server(SERVE, "--quiet", "--draft", "none") as s:
+        for stream in (False, True):
+            body = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 90, "stream": stream}
+            form = {"type": "json_schema", "json_schema": {"name": "p", "strict": False, "schema": schema}}
+            a = s.post("/v1/chat/completions", dict(body, response_format=form))
+            assert a.status == 200 and a.headers["x-hunch-ignored"] == "/unevaluatedProperties, /properties/name/format", (a.headers, a.body)
+            texts = [c.get("delta", c.get("message", {})).get("content") or "" for e in (a.events() if stream else [a.json()]) for c in e["choices"]]
+            assert "".join(texts).startswith('{"name":'), texts
+            form["json_schema"]["schema"] = SCHEMA
+            assert "x-hunch-ignored" not in s.post("/v1/chat/completions", dict(body, response_format=form)).headers
+        form["json_schema"].update(schema=schema, strict=True)
+        assert s.post("/v1/chat/completions", dict(body, response_format=form)).status == 400
+        form = {"text": {"format": {"type": "json_schema", "name": "p", "schema": schema, "strict": False}}}
+        a = s.post("/v1/responses", dict(form, input=PROMPT, max_output_tokens=20))
+        assert a.status == 200 and "/properties/name/format" in a.headers["x-hunch-ignored"], a.body
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+        f.write("{# <tool_call> #}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}")
+        f.flush()
+        with Server(SERVE, "--quiet", "--draft", "none", "--chat-template-file", f.name) as s:
+            for strict in (False, True):
+                tools = [{"type": "function", "function": dict(tool, strict=strict)}]
+                a = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 60, "tools": tools, "tool_choice": "required"})
+                assert a.status == (400 if strict else 200), a.body
+                assert strict or a.headers["x-hunch-ignored"] == "the parameters of f/properties/a/$anchor", a.headers
 
 
 MANY = "((.|\\n)*[a-z ](.|\\n){400}){2}"  # whose states are too many after some tokens
