@@ -57,6 +57,11 @@ static void test_grammars(void **state) {
         "\"pattern\":\"^a+b\",\"maxLength\":9},\"e\":{\"enum\":[\"x\",\"yy\"],\"maxLength\":1},"
         "\"l\":{\"type\":\"array\",\"items\":{\"$ref\":\"#\"},"
         "\"prefixItems\":[{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"string\",\"minLength\":2,\"maxLength\":300}]}]}}}";
+    static const char opposites[] =
+        "{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[1,2]},\"u\":{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\"]},"
+        "\"uniqueItems\":true},\"m\":{\"type\":\"integer\",\"multipleOf\":3},\"c\":{\"type\":\"array\",\"contains\":{\"const\":1}}},"
+        "\"if\":{\"properties\":{\"k\":{\"const\":1}}},\"then\":{\"required\":[\"m\"]},\"dependentRequired\":{\"c\":[\"u\"]},"
+        "\"patternProperties\":{\"^x\":{\"type\":\"string\",\"not\":{\"pattern\":\"b\"}}},\"additionalProperties\":false}";
     tiny t;
     tiny_open(&t);
     bytes file = tiny_bytes(&t);
@@ -64,6 +69,7 @@ static void test_grammars(void **state) {
     hn_source *src;
     life l[] = {{hn_grammar_json_schema, schema,
                  "{\"n\":2.5,\"s\":\"aab\",\"e\":\"x\",\"l\":[\"abc\",{\"q\":1}],\"other\":{\"a\":1,\"b\":2}}", NULL},
+                {hn_grammar_json_schema, opposites, "{\"k\":1,\"u\":[\"a\",\"b\"],\"m\":12,\"c\":[2,1],\"xy\":\"ac\"}", NULL},
                 {hn_grammar_regex, "([a-z]{2,40}(\\d|\\W)?)+", "ab1cde!xy", NULL},
                 {hn_grammar_gbnf, "root ::= \"(\" root{0,80} \")\" | <s> [^()]+ | \"a\"", "(a(a)a)", NULL}};
     hn_tokenizer *tokenizer;

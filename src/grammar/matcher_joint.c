@@ -80,7 +80,9 @@ static bool is_spent(hn_matcher *m, hn_joint j, int depth) {
     const hn_keys_left place = hn_keys_seen_place(&m->keys, j.keys);
     if (place == HN_KEYS_ELSEWHERE || m->states->states[j.state].other || depth == DEEPEST) return false;
     for (int byte = 0; byte < 256; byte++) {
-        if (hn_automaton_byte(m->states, j.state, (unsigned char)byte) < 0) continue;
+        const int32_t to = hn_automaton_byte(m->states, j.state, (unsigned char)byte);
+        if (to == HN_STATE_FULL) return false;
+        if (to < 0) continue;
         const bool blank = place == HN_KEYS_BEFORE && (byte == ' ' || byte == '"');
         const bool begins = hn_keys_seen_begins(&m->keys, j.keys, (unsigned char)byte);
         const bool may_end = (place == HN_KEYS_INSIDE && byte == '"') || (place == HN_KEYS_ITEM && (byte == ',' || byte == ']'));
