@@ -188,6 +188,7 @@ static void test_families(void **state) {
     check_model("goldens/gemma3_text-cap", 256, HUNCH_KV_BF16, true);
     check_model("goldens/phi3-fused", 512, HUNCH_KV_BF16, true);
     check_model("goldens/granite-bias", 256, HUNCH_KV_BF16, true);
+    check_model("goldens/seed_oss-bias", 256, HUNCH_KV_BF16, true);
     check_model("goldens/qwen3-yarn", 256, HUNCH_KV_Q8_0, true);
     check_model("goldens/smollm3-window", 256, HUNCH_KV_BF16, true);
     check_model("goldens/qwen3-fp8", 256, HUNCH_KV_BF16, true);

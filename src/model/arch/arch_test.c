@@ -64,6 +64,7 @@ static void test_refused(void **state) {
         {"mistral-sliding", "\"sliding_window\": 16", "\"sliding_window\": 0", "sliding_window"},
         {"smollm3-nope", "\"no_rope_layers\": [", "\"no_rope_layers\": [1,", "no_rope_layers"},
         {"smollm3-nope", "\"no_rope_layer_interval\": 4", "\"no_rope_layer_interval\": 0", "no_rope_layer_interval"},
+        {"seed_oss-bias", "\"attention_out_bias\": false", "\"attention_out_bias\": 1", "attention_out_bias"},
         {"granite-mults", "\"residual_multiplier\": 0.6", "\"residual_multiplier\": -0.6", "residual_multiplier"},
         {"llama-gqa", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", "evenly"},
         {"llama-gqa", "\"num_hidden_layers\": 4", "\"num_hidden_layers\": 1000000000", "num_hidden_layers"},
