@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert_head.c - writes a draft head, as described for drafting (head.h), as a GGUF file: with llama.cpp's
  * architecture eagle3 if it reads states of layers, else with one of our own. Names: head_names.c, roles.c; keys:
- * head_keys.c. */
+ * head_key_rows.c. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -25,10 +25,6 @@ static hunch_status put_number(head_conversion *k, hn_head_key key, int value) {
     return hn_gguf_put_u32(k->c.w, key_of(k, key), (uint32_t)value, k->c.err);
 }
 
-static hunch_status put_true(head_conversion *k, hn_head_key key, bool value) {
-    return value ? hn_gguf_put_bool(k->c.w, key_of(k, key), true, k->c.err) : HUNCH_OK;
-}
-
 static hunch_status put_frequencies(head_conversion *k, hn_head_key key, const double *freq) {
     const int n = k->c.arch.rotation[0].dims / 2;
     if (!freq) return HUNCH_OK;
@@ -49,93 +45,6 @@ static hunch_status put_rotation(head_conversion *k) {
     return st ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_AMPLITUDE), r->scale, k->c.err);
 }
 
-static hunch_status put_states(head_conversion *k) {
-    const hn_input_stage *in = &k->c.arch.draft_head.input;
-    const bool feature = in->stream == HN_STREAM_FEATURE;
-    hunch_status st = hn_gguf_put_i32s(k->c.w, key_of(k, HN_HEAD_KEY_STATES), k->h->states, (size_t)in->features, k->c.err);
-    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, k->c.arch.layer[0].input == HN_INPUT_PAIR_NORMED);
-    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_FC, feature && in->feature.norm_all);
-    if (!st) st = put_true(k, HN_HEAD_KEY_FC_NORM, feature && in->feature.norm_each);
-    return st ? st : put_true(k, HN_HEAD_KEY_NORM_OUTPUT, k->c.arch.draft_head.output.norm == HN_NORM_READ);
-}
-
-static hunch_status put_clusters(head_conversion *k) {
-    const hn_output_stage *out = &k->c.arch.draft_head.output;
-    return out->kind == HN_OUTPUT_CLUSTERS ? put_number(k, HN_HEAD_KEY_CLUSTERS_USED, out->clusters.used) : HUNCH_OK;
-}
-
-static hunch_status put_min_p(head_conversion *k) {
-    const double min_p = k->c.arch.draft_head.min_p;
-    return min_p > 0 ? hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_MIN_P), (float)min_p, k->c.err) : HUNCH_OK;
-}
-
-static hunch_status put_masks(head_conversion *k) {
-    const hn_masks_desc *d = &k->c.arch.draft_head.rows.masks;
-    const hunch_status st = d->levels > 0 ? put_number(k, HN_HEAD_KEY_MASKS, d->levels - 1) : HUNCH_OK;
-    return st || d->input == HN_MASK_PAIR ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->token);
-}
-
-/* Numbers of a selector, and of the convolutions of its layers. */
-static hunch_status put_selector(head_conversion *k) {
-    const hn_arch *a = &k->c.arch;
-    const hn_selector_desc *d = &a->draft_head.output.selector;
-    const hn_conv_desc *conv = &a->draft_head.rows.block.conv;
-    hunch_status st = put_number(k, HN_HEAD_KEY_CONV_TAPS, conv->taps);
-    if (!st) st = put_number(k, HN_HEAD_KEY_CONV_GROUP, conv->group);
-    if (!st) st = put_number(k, HN_HEAD_KEY_SELECTOR_RANK, d->rank);
-    if (!st) st = put_number(k, HN_HEAD_KEY_CANDIDATES, d->candidates);
-    if (!st) st = hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_EMBEDDING_SCALE), a->embed_scale, k->c.err);
-    if (!st) st = hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), a->logit_scale, k->c.err);
-    return st || a->logit_cap == 0 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_CAP), a->logit_cap, k->c.err);
-}
-
-/* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert_keys.c). */
-static hunch_status put_block(head_conversion *k) {
-    const hn_arch *a = &k->c.arch;
-    const hn_block_desc *d = &a->draft_head.rows.block;
-    bool ahead = false, causal = false;
-    for (int i = 0; i < a->layers; i++) {
-        ahead |= a->layer[i].window && a->layer[i].ahead;
-        causal |= !a->layer[i].window && !a->layer[i].ahead;
-    }
-    hunch_status st = d->mask_row ? HUNCH_OK : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->mask_token);
-    if (!st) st = put_number(k, HN_HEAD_KEY_BLOCK, d->n);
-    if (!st) st = hn_gguf_put_bool(k->c.w, key_of(k, HN_HEAD_KEY_ROOT_DRAFTS), d->root_drafts, k->c.err);
-    if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_AHEAD, ahead);
-    if (!st) st = put_true(k, HN_HEAD_KEY_CAUSAL, causal);
-    if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_OF_ROOT, d->windows_of_root);
-    if (!st && a->draft_head.output.kind == HN_OUTPUT_SELECTOR) st = put_selector(k);
-    if (!st && a->draft_head.output.kind == HN_OUTPUT_PREFIX)
-        st = put_number(k, HN_HEAD_KEY_PREFIX_PLAIN, a->draft_head.output.prefix.plain);
-    return st ? st : put_true(k, HN_HEAD_KEY_SCALED_EMBEDDING, a->draft_head.input.context.scaled);
-}
-
-/* Keys of a head with weights for each position; what its tensors show is not written. */
-static hunch_status put_steps(head_conversion *k) {
-    const hn_steps_desc *d = &k->c.arch.draft_head.rows.steps;
-    const hn_own_state_desc *state = hn_steps_own_state(d);
-    const int offset = k->c.arch.draft_head.input.state.offset;
-    const float scale = k->c.arch.logit_scale;
-    hunch_status st = put_number(k, HN_HEAD_KEY_STEPS, d->n);
-    if (!st) st = put_true(k, HN_HEAD_KEY_SCALE_INPUT, state && state->scale_input);
-    if (!st) st = put_true(k, HN_HEAD_KEY_ROWS_IN_PAIRS, k->c.arch.files.rows_in_pairs);
-    if (!st && offset) st = put_number(k, HN_HEAD_KEY_STATE_OFFSET, offset);
-    return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), scale, k->c.err);
-}
-
-static hunch_status put_rows(head_conversion *k) {
-    switch (k->c.arch.draft_head.rows.kind) {
-    case HN_ROWS_SPAN: return put_number(k, HN_HEAD_KEY_SPAN, k->c.arch.draft_head.rows.span);
-    case HN_ROWS_MASKS: return put_masks(k);
-    case HN_ROWS_BLOCK: return put_block(k);
-    case HN_ROWS_STEPS: return put_steps(k);
-    case HN_ROWS_CHAIN:
-    case HN_ROWS_TURNS:
-    case HN_ROWS_BORROWED: break;
-    }
-    return HUNCH_OK;
-}
-
 /* Sizes of its layers; of a head without layers those that remain. */
 static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
@@ -152,14 +61,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st) st = hn_conversion_put_name(c);
     if (!st) st = put_sizes(k);
     if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_KEY_KIND), kind, strlen(kind), c->err);
-    const hn_input_stage *in = &c->arch.draft_head.input;
-    if (!st && in->features > 0) st = put_number(k, HN_HEAD_KEY_TARGET_WIDTH, in->feature_width);
-    if (!st && in->stream == HN_STREAM_SUM && in->features > 0)
-        st = hn_gguf_put_f32(c->w, key_of(k, HN_HEAD_KEY_FEATURE_SCALE), in->sum.scale, c->err);
-    if (!st && k->h->states && c->arch.draft_head.rows.kind != HN_ROWS_STEPS) st = put_states(k);
-    if (!st) st = put_rows(k);
-    if (!st) st = put_clusters(k);
-    if (!st) st = put_min_p(k);
+    if (!st) st = hn_head_keys_write(&c->arch, k->h->states, c->w, c->err);
     if (!st && k->to.form == &hn_head_gguf_mtp) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 || hn_head_borrows(&c->arch.draft_head) ? st : put_rotation(k);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expected.c - what files of a model's family have (program_files.h): its rows of keys and tensors in words. */
+/* expected.c - what files of a model's family have (program_files.h): its rows of keys and tensors in words; of a draft head the keys. */
 #include <stdio.h>
 
 #include "engine/program_files.h"
 #include "model/arch/arch.h"
+#include "model/head/head.h"
 
 typedef struct listing {
     void (*each)(void *user, const hn_expected *e);
@@ -13,6 +14,11 @@ typedef struct listing {
 static void list_key(void *user, const char *gguf, const char *folder, const char *values) {
     const listing *l = user;
     l->each(l->user, &(hn_expected){.gguf = gguf, .folder = folder, .values = values});
+}
+
+/* Of a draft head's folder: which architecture its GGUF has follows from its kind. */
+static void list_key_of_folder(void *user, const char *gguf HN_UNUSED, const char *folder, const char *values) {
+    if (*folder) list_key(user, "", folder, values);
 }
 
 static void list_tensor(const listing *l, const hn_arch *a, hn_role role) {
@@ -41,18 +47,20 @@ static void list_tensor(const listing *l, const hn_arch *a, hn_role role) {
     l->each(l->user, &e);
 }
 
-hunch_status hn_model_expects(const char *path, void (*each)(void *user, const hn_expected *e), void *user, hunch_error *err) {
+hunch_status hn_model_expects(const char *path, bool head, void (*each)(void *user, const hn_expected *e), void *user, hunch_error *err) {
     listing l = {each, user};
     const hn_family *family;
     hn_source *src;
     hn_arch a;
     hunch_status st = hn_source_open(&src, path, err);
     if (st) return st;
-    st = hn_arch_find_family(src, &family, err);
+    st = head ? hn_head_find_family(src, &family, err) : hn_arch_find_family(src, &family, err);
     if (!st) {
         const hn_file_keys keys = hn_family_keys(family);
-        hn_keys_list(&keys, hn_source_get_kind(src), list_key, &l);
-        if (!hn_arch_read(&a, src, NULL)) { /* else its tensors are not known */
+        if (head) hn_head_keys_list(family, list_key, &l);
+        const bool any = head && hn_source_get_kind(src) == HN_SOURCE_HF;
+        hn_keys_list(&keys, hn_source_get_kind(src), any ? list_key_of_folder : list_key, &l);
+        if (!head && !hn_arch_read(&a, src, NULL)) { /* else its tensors are not known */
             for (int role = 0; role < HN_ROLES_OF_MODELS; role++) list_tensor(&l, &a, (hn_role)role);
             hn_arch_fini(&a);
         }

@@ -17,11 +17,12 @@ hunch_status hn_model_files(const char *path, void (*each)(void *user, const cha
 hunch_status hn_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err);
 
 /* What files of the model's family have: keys, then tensors, of which layer `layer` is the first that has it. Names in a GGUF, and in a
- * folder; "": there is none. Of a model that is refused as far as it is known. Errors: as hunch_model_open, of one whose family is not. */
+ * folder; "": there is none. Of a model that is refused as far as it is known; of a draft head keys alone. Errors: as hunch_model_open, of
+ * one whose family is not known. */
 typedef struct hn_expected {
     bool tensor;
     const char *gguf, *folder, *values; /* values: in words; of a tensor its shape */
     int layer, layers;                  /* of a tensor of layers: how many have it; 0: it is the model's */
 } hn_expected;
-hunch_status hn_model_expects(const char *path, void (*each)(void *user, const hn_expected *e), void *user, hunch_error *err);
+hunch_status hn_model_expects(const char *path, bool head, void (*each)(void *user, const hn_expected *e), void *user, hunch_error *err);
 #endif

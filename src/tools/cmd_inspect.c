@@ -219,13 +219,9 @@ static void expected_add(void *user, const hn_expected *e) {
 /* Adds "schema" to the description. 0, or an exit code after a message. */
 static int schema_add(const tool_options *o, json_t *d) {
     hunch_error err = {0};
-    if (text_of(d, "head")) {
-        tool_message("%s: a draft head: --schema expected a model", o->model);
-        return HUNCH_REFUSED;
-    }
     json_t *schema = json_pack("{s:[], s:[]}", "keys", "tensors");
     json_object_set_new(d, "schema", schema);
-    return hn_model_expects(o->model, expected_add, schema, &err) == HUNCH_OK ? 0 : tool_failed(&err);
+    return hn_model_expects(o->model, text_of(d, "head") != NULL, expected_add, schema, &err) == HUNCH_OK ? 0 : tool_failed(&err);
 }
 
 static void rows_print(const json_t *rows, const char *what, const char *last, bool color) {

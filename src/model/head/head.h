@@ -124,6 +124,15 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_family **out, hu
 const hn_family *hn_head_family(const hn_head_desc *d, bool states);
 bool hn_head_family_blocks(const hn_family *family); /* family of GGUF files of heads that draft blocks */
 const char *hn_head_gguf_key(const hn_family *family, hn_head_key key); /* NULL: it has none */
+hn_key_type hn_head_key_type(hn_head_key key);
+/* All names of a key in words, in a GGUF of the family (of that of folders: in any), and in a folder, each [size]. */
+void hn_head_key_names(const hn_family *family, hn_head_key key, char *gguf, char *in_folder, size_t size);
+/* Writes what a GGUF says beside the layers, but for the rotation and what its file alone knows (head_key_rows.c). states: [features] the
+ * layers whose states it reads; NULL: none. */
+hunch_status hn_head_keys_write(const hn_arch *a, const int *states, hn_gguf_writer *w, hunch_error *err);
+/* All keys that heads of such files have: names in a GGUF, in a folder, and what they say. */
+void hn_head_keys_list(const hn_family *family, void (*each)(void *user, const char *gguf, const char *folder, const char *values),
+                       void *user);
 /* For a GGUF, after hn_family_read_layers: reads our own keys of the rotation. */
 hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err);
 

@@ -4,6 +4,7 @@
  * for other kinds. Keys that
  * llama.cpp does not have begin with hunch.head. docs/formats.md has the same table in words. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/head/head.h"
@@ -12,94 +13,85 @@ typedef enum key_form { FOLDER, EAGLE3, OWN, BLOCKS, ASSISTANT, MTP_ASSISTANT, K
 enum { MOST_NAMES = 4 };
 
 /* The first name that a file has is used. */
-static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
-    [HN_HEAD_KEY_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"},
-                            {"hunch.head.kind"}, {"hunch.head.kind"}},
-    [HN_HEAD_KEY_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
-                             {"eagle3.target_layers"},
-                             {"hunch-head.target_layers"},
-                             {"dflash.target_layers"}},
-    [HN_HEAD_KEY_TARGET_WIDTH] = {{"target_hidden_size", "backbone_hidden_size"},
-                                   {"eagle3.target_hidden_size"},
-                                   {"hunch-head.target_hidden_size"},
-                                   {"dflash.target_hidden_size"},
-                                   {"gemma4-assistant.embedding_length_out"},
-                                   {"gemma4_mtp.backbone_embedding_length"}},
-    [HN_HEAD_KEY_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"},
-                             {"gemma4-assistant.vocab_size"}, {"gemma4_mtp.vocab_size"}},
-    [HN_HEAD_KEY_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
-    [HN_HEAD_KEY_NORM_BEFORE_RESIDUAL] = {{"norm_before_residual"}, {"eagle3.norm_before_residual"}, {NULL}},
-    [HN_HEAD_KEY_NORM_BEFORE_FC] = {{"norm_before_fc"}, {"eagle3.norm_before_fc"}, {NULL}},
-    [HN_HEAD_KEY_FC_NORM] = {{"fc_norm"}, {"hunch.head.fc_norm"}, {NULL}},
-    [HN_HEAD_KEY_NORM_OUTPUT] = {{"norm_output"}, {"hunch.head.norm_output"}, {NULL}},
-    [HN_HEAD_KEY_MASK_TOKEN] = {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
-                                 {"hunch.head.mask_token_id"},
-                                 {"hunch.head.mask_token_id"},
-                                 {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}},
-    [HN_HEAD_KEY_SPAN] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
-    [HN_HEAD_KEY_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
-    [HN_HEAD_KEY_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
-    [HN_HEAD_KEY_WINDOW] = {{NULL},
-                             {"eagle3.attention.sliding_window"},
-                             {"hunch-head.attention.sliding_window"},
-                             {"dflash.attention.sliding_window"}}, /* in a folder: layer_types */
-    [HN_HEAD_KEY_BLOCK] = {{"block_size", "dflash_config.block_size"}, {NULL}, {NULL}, {"dflash.block_size"}},
-    [HN_HEAD_KEY_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"},
-                                  {NULL},
-                                  {NULL},
-                                  {"dflash.sample_from_anchor"}},
-    [HN_HEAD_KEY_WINDOWS_AHEAD] = {{"sliding_window_non_causal"},
-                                    {NULL},
-                                    {NULL},
-                                    {"hunch.head.sliding_window_non_causal"}},
-    [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
-    [HN_HEAD_KEY_CAUSAL] = {{"is_causal", "dflash_config.causal", "dflash_config.causal_head"},
-                             {NULL},
-                             {NULL},
-                             {"hunch.head.causal", "dflash.attention.causal"}},
-    [HN_HEAD_KEY_CONV_TAPS] = {{"dflash_config.conv_kernel_size", "conv_kernel_size"}, [BLOCKS] = {"dflash.conv_kernel_size"}},
-    [HN_HEAD_KEY_CONV_GROUP] = {{"dflash_config.conv_group_size", "conv_group_size"}, [BLOCKS] = {"dflash.conv_group_size"}},
-    [HN_HEAD_KEY_SELECTOR_RANK] = {{"dflash_config.selector_rank", "selector_rank"}, [BLOCKS] = {"dflash.selector_rank"}},
-    [HN_HEAD_KEY_CANDIDATES] = {{"dflash_config.selector_top_k", "selector_top_k"}, [BLOCKS] = {"dflash.selector_top_k"}},
-    [HN_HEAD_KEY_EMBEDDING_SCALE] = {{"dflash_config.input_embedding_scale", "input_embedding_scale"},
-                                      [BLOCKS] = {"dflash.embedding_scale"}},
-    [HN_HEAD_KEY_LOGIT_CAP] = {{"dflash_config.final_logit_softcapping", "final_logit_softcapping"},
-                                {"eagle3.final_logit_softcapping"},
-                                {"hunch-head.final_logit_softcapping"},
-                                {"dflash.final_logit_softcapping"}},
-    [HN_HEAD_KEY_PREFIX_STATE] = {{"dflash_config.gru_hidden_dim"}, {NULL}}, /* in a GGUF the tensors show it */
-    [HN_HEAD_KEY_PREFIX_WIDTH] = {{"dflash_config.emb_dim", "emb_dim"}, {NULL}},
-    [HN_HEAD_KEY_PREFIX_PLAIN] = {{"dflash_config.pure_draft_prefix_len"}, [BLOCKS] = {"hunch.head.pure_draft_prefix_len"}},
-    [HN_HEAD_KEY_SHIFTED] = {{"dflash_config.shift_label"}, [BLOCKS] = {"dflash.sample_from_anchor"}},
-    [HN_HEAD_KEY_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
-    [HN_HEAD_KEY_CLUSTERS] = {{"num_centroids"}, /* in a GGUF the tensors show it */
-                               [ASSISTANT] = {"gemma4-assistant.n_centroids"}, {"gemma4_mtp.centroid_count"}},
-    [HN_HEAD_KEY_CLUSTERS_USED] = {{"centroid_intermediate_top_k"}, {"hunch.head.centroid_top_k"}, {"hunch.head.centroid_top_k"}, {NULL},
-                                    {"gemma4-assistant.centroid_top_k"}, {"gemma4_mtp.centroid_top_k"}},
-    [HN_HEAD_KEY_HALVES] = {{"rope_is_neox_style", "is_neox_style"}, {NULL}, {NULL}, {NULL}},
-    [HN_HEAD_KEY_FEATURE_SCALE] = {{"pard2_scale", "pard_scale", "feat_scale"}, {NULL}, {"hunch-head.feature_scale"}},
-    [HN_HEAD_KEY_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
-    [HN_HEAD_KEY_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
-    [HN_HEAD_KEY_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
-    [HN_HEAD_KEY_LOGIT_SCALE] = {{"logit_scale", "dflash_config.output_multiplier", "output_multiplier"},
-                                  {NULL},
-                                  {"hunch-head.logit_scale"},
-                                  {"dflash.logit_scale"}},
-    [HN_HEAD_KEY_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
-    [HN_HEAD_KEY_FREQUENCIES] = {{NULL},
-                                  {"hunch.head.rope_frequencies"},
-                                  {"hunch.head.rope_frequencies"},
-                                  {"hunch.head.rope_frequencies"}},
-    [HN_HEAD_KEY_LONG_FREQUENCIES] = {{NULL},
-                                       {"hunch.head.rope_frequencies_long"},
-                                       {"hunch.head.rope_frequencies_long"},
-                                       {"hunch.head.rope_frequencies_long"}},
-    [HN_HEAD_KEY_AMPLITUDE] = {{NULL},
-                                {"hunch.head.rope_amplitude"},
-                                {"hunch.head.rope_amplitude"},
-                                {"hunch.head.rope_amplitude"}},
-    [HN_HEAD_KEY_MIN_P] = {{"draft_min_p"}, {"hunch.head.min_p"}, {"hunch.head.min_p"}, {"hunch.head.min_p"}, {"hunch.head.min_p"},
-                            {"hunch.head.min_p"}},
+static const struct {
+    hn_key_type type;
+    const char *names[KEY_FORMS][MOST_NAMES + 1];
+} table[HN_HEAD_KEYS] = {
+    [HN_HEAD_KEY_KIND] = {HN_KEY_WORD, {{"speculators_model_type"}, [EAGLE3] = {"hunch.head.kind"}, [OWN] = {"hunch.head.kind"},
+                                        [BLOCKS] = {"hunch.head.kind"}, [ASSISTANT] = {"hunch.head.kind"},
+                                        [MTP_ASSISTANT] = {"hunch.head.kind"}}},
+    [HN_HEAD_KEY_STATES] = {HN_KEY_LIST, {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
+        [EAGLE3] = {"eagle3.target_layers"}, [OWN] = {"hunch-head.target_layers"}, [BLOCKS] = {"dflash.target_layers"}}},
+    [HN_HEAD_KEY_TARGET_WIDTH] = {HN_KEY_INT, {{"target_hidden_size", "backbone_hidden_size"},
+        [EAGLE3] = {"eagle3.target_hidden_size"}, [OWN] = {"hunch-head.target_hidden_size"},
+        [BLOCKS] = {"dflash.target_hidden_size"}, [ASSISTANT] = {"gemma4-assistant.embedding_length_out"},
+        [MTP_ASSISTANT] = {"gemma4_mtp.backbone_embedding_length"}}},
+    [HN_HEAD_KEY_TOKENS] = {HN_KEY_INT, {{"vocab_size"}, [EAGLE3] = {"eagle3.vocab_size"}, [OWN] = {"hunch-head.vocab_size"},
+        [BLOCKS] = {"dflash.vocab_size"}, [ASSISTANT] = {"gemma4-assistant.vocab_size"},
+        [MTP_ASSISTANT] = {"gemma4_mtp.vocab_size"}}},
+    [HN_HEAD_KEY_OUTPUTS] = {HN_KEY_INT, {{"draft_vocab_size"}}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_NORM_BEFORE_RESIDUAL] = {HN_KEY_BOOL, {{"norm_before_residual"}, {"eagle3.norm_before_residual"}}},
+    [HN_HEAD_KEY_NORM_BEFORE_FC] = {HN_KEY_BOOL, {{"norm_before_fc"}, {"eagle3.norm_before_fc"}}},
+    [HN_HEAD_KEY_FC_NORM] = {HN_KEY_BOOL, {{"fc_norm"}, {"hunch.head.fc_norm"}}},
+    [HN_HEAD_KEY_NORM_OUTPUT] = {HN_KEY_BOOL, {{"norm_output"}, {"hunch.head.norm_output"}}},
+    [HN_HEAD_KEY_MASK_TOKEN] = {HN_KEY_INT, {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
+        [EAGLE3] = {"hunch.head.mask_token_id"}, [OWN] = {"hunch.head.mask_token_id"},
+        [BLOCKS] = {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}}},
+    [HN_HEAD_KEY_SPAN] = {HN_KEY_INT, {{"k_mask"}, [OWN] = {"hunch-head.k_mask"}}},
+    [HN_HEAD_KEY_MASKS] = {HN_KEY_INT, {{"draft_length"}, {"hunch.head.draft_length"}}},
+    [HN_HEAD_KEY_MTP_LAYERS] = {HN_KEY_INT, {{"num_nextn_predict_layers"}, [OWN] = {"hunch-head.nextn_predict_layers"}}},
+    [HN_HEAD_KEY_WINDOW] = {HN_KEY_INT, {[EAGLE3] = {"eagle3.attention.sliding_window"},
+        [OWN] = {"hunch-head.attention.sliding_window"},
+        [BLOCKS] = {"dflash.attention.sliding_window"}}}, /* in a folder: layer_types */
+    [HN_HEAD_KEY_BLOCK] = {HN_KEY_INT, {{"block_size", "dflash_config.block_size"}, [BLOCKS] = {"dflash.block_size"}}},
+    [HN_HEAD_KEY_ROOT_DRAFTS] = {HN_KEY_BOOL, {{"sample_from_anchor", "dflash_config.sample_from_anchor"},
+        [BLOCKS] = {"dflash.sample_from_anchor"}}},
+    [HN_HEAD_KEY_WINDOWS_AHEAD] = {HN_KEY_BOOL, {{"sliding_window_non_causal"},
+        [BLOCKS] = {"hunch.head.sliding_window_non_causal"}}},
+    [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {HN_KEY_BOOL, {[BLOCKS] = {"hunch.head.sliding_window_of_root"}}},
+    [HN_HEAD_KEY_CAUSAL] = {HN_KEY_BOOL, {{"is_causal", "dflash_config.causal", "dflash_config.causal_head"},
+        [BLOCKS] = {"hunch.head.causal", "dflash.attention.causal"}}},
+    [HN_HEAD_KEY_CONV_TAPS] = {HN_KEY_INT, {{"dflash_config.conv_kernel_size", "conv_kernel_size"},
+        [BLOCKS] = {"dflash.conv_kernel_size"}}},
+    [HN_HEAD_KEY_CONV_GROUP] = {HN_KEY_INT, {{"dflash_config.conv_group_size", "conv_group_size"},
+        [BLOCKS] = {"dflash.conv_group_size"}}},
+    [HN_HEAD_KEY_SELECTOR_RANK] = {HN_KEY_INT, {{"dflash_config.selector_rank", "selector_rank"},
+        [BLOCKS] = {"dflash.selector_rank"}}},
+    [HN_HEAD_KEY_CANDIDATES] = {HN_KEY_INT, {{"dflash_config.selector_top_k", "selector_top_k"},
+        [BLOCKS] = {"dflash.selector_top_k"}}},
+    [HN_HEAD_KEY_EMBEDDING_SCALE] = {HN_KEY_FLOAT, {{"dflash_config.input_embedding_scale", "input_embedding_scale"},
+        [BLOCKS] = {"dflash.embedding_scale"}}},
+    [HN_HEAD_KEY_LOGIT_CAP] = {HN_KEY_FLOAT, {{"dflash_config.final_logit_softcapping", "final_logit_softcapping"},
+        [EAGLE3] = {"eagle3.final_logit_softcapping"}, [OWN] = {"hunch-head.final_logit_softcapping"},
+        [BLOCKS] = {"dflash.final_logit_softcapping"}}},
+    [HN_HEAD_KEY_PREFIX_STATE] = {HN_KEY_INT, {{"dflash_config.gru_hidden_dim"}}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_PREFIX_WIDTH] = {HN_KEY_INT, {{"dflash_config.emb_dim", "emb_dim"}}},
+    [HN_HEAD_KEY_PREFIX_PLAIN] = {HN_KEY_INT, {{"dflash_config.pure_draft_prefix_len"},
+        [BLOCKS] = {"hunch.head.pure_draft_prefix_len"}}},
+    [HN_HEAD_KEY_SHIFTED] = {HN_KEY_BOOL, {{"dflash_config.shift_label"}, [BLOCKS] = {"dflash.sample_from_anchor"}}},
+    [HN_HEAD_KEY_SCALED_EMBEDDING] = {HN_KEY_BOOL, {[BLOCKS] = {"hunch.head.scaled_embedding"}}},
+    [HN_HEAD_KEY_CLUSTERS] = {HN_KEY_INT, {{"num_centroids"}, [ASSISTANT] = {"gemma4-assistant.n_centroids"},
+        [MTP_ASSISTANT] = {"gemma4_mtp.centroid_count"}}},
+    [HN_HEAD_KEY_CLUSTERS_USED] = {HN_KEY_INT, {{"centroid_intermediate_top_k"}, [EAGLE3] = {"hunch.head.centroid_top_k"},
+        [OWN] = {"hunch.head.centroid_top_k"}, [ASSISTANT] = {"gemma4-assistant.centroid_top_k"},
+        [MTP_ASSISTANT] = {"gemma4_mtp.centroid_top_k"}}},
+    [HN_HEAD_KEY_HALVES] = {HN_KEY_BOOL, {{"rope_is_neox_style", "is_neox_style"}}},
+    [HN_HEAD_KEY_FEATURE_SCALE] = {HN_KEY_FLOAT, {{"pard2_scale", "pard_scale", "feat_scale"},
+        [OWN] = {"hunch-head.feature_scale"}}},
+    [HN_HEAD_KEY_STEPS] = {HN_KEY_INT, {{"n_predict"}, [OWN] = {"hunch-head.steps"}}},
+    [HN_HEAD_KEY_SCALE_INPUT] = {HN_KEY_BOOL, {{"scale_input"}, [OWN] = {"hunch-head.scale_input"}}},
+    [HN_HEAD_KEY_STATE_OFFSET] = {HN_KEY_INT, {{"hidden_state_offset"}, [OWN] = {"hunch-head.state_offset"}}},
+    [HN_HEAD_KEY_LOGIT_SCALE] = {HN_KEY_FLOAT, {{"logit_scale", "dflash_config.output_multiplier", "output_multiplier"},
+        [OWN] = {"hunch-head.logit_scale"}, [BLOCKS] = {"dflash.logit_scale"}}},
+    [HN_HEAD_KEY_ROWS_IN_PAIRS] = {HN_KEY_BOOL, {[OWN] = {"hunch-head.rows_in_pairs"}}},
+    [HN_HEAD_KEY_FREQUENCIES] = {HN_KEY_LIST, {[EAGLE3] = {"hunch.head.rope_frequencies"},
+        [OWN] = {"hunch.head.rope_frequencies"}, [BLOCKS] = {"hunch.head.rope_frequencies"}}},
+    [HN_HEAD_KEY_LONG_FREQUENCIES] = {HN_KEY_LIST, {[EAGLE3] = {"hunch.head.rope_frequencies_long"},
+        [OWN] = {"hunch.head.rope_frequencies_long"}, [BLOCKS] = {"hunch.head.rope_frequencies_long"}}},
+    [HN_HEAD_KEY_AMPLITUDE] = {HN_KEY_FLOAT, {[EAGLE3] = {"hunch.head.rope_amplitude"}, [OWN] = {"hunch.head.rope_amplitude"},
+        [BLOCKS] = {"hunch.head.rope_amplitude"}}},
+    [HN_HEAD_KEY_MIN_P] = {HN_KEY_REAL, {{"draft_min_p"}, [EAGLE3] = {"hunch.head.min_p"}, [OWN] = {"hunch.head.min_p"},
+        [BLOCKS] = {"hunch.head.min_p"}, [ASSISTANT] = {"hunch.head.min_p"}, [MTP_ASSISTANT] = {"hunch.head.min_p"}}},
 };
 
 /* Properties that a kind reads, and others refuse (head.c, hn_head_refuse_cap). Tensors show which biases there are. */
@@ -165,11 +157,29 @@ static key_form form_of(const hn_source *src) {
 }
 
 const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i) {
-    return i < MOST_NAMES ? table[key][form_of(src)][i] : NULL;
+    return i < MOST_NAMES ? table[key].names[form_of(src)][i] : NULL;
 }
 
 const char *hn_head_gguf_key(const hn_family *family, hn_head_key key) {
-    return table[key][family - families][0];
+    return table[key].names[family - families][0];
+}
+
+hn_key_type hn_head_key_type(hn_head_key key) {
+    return table[key].type;
+}
+
+static void names_add(hn_head_key key, int form, char *out, size_t size) {
+    for (int i = 0; i < MOST_NAMES && table[key].names[form][i]; i++) {
+        const size_t n = strlen(out);
+        if (!strstr(out, table[key].names[form][i])) snprintf(out + n, size - n, "%s%s", n ? ", " : "", table[key].names[form][i]);
+    }
+}
+
+void hn_head_key_names(const hn_family *family, hn_head_key key, char *gguf, char *in_folder, size_t size) {
+    *gguf = *in_folder = '\0';
+    for (int form = EAGLE3; form < KEY_FORMS; form++)
+        if (family == &families[FOLDER] || family == &families[form]) names_add(key, form, gguf, size);
+    names_add(key, FOLDER, in_folder, size);
 }
 
 hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err) {
