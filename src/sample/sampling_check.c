@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "base/sampling_numbers.h"
+#include "base/request_parameters.h"
 #include "sample/sampler.h"
 
 /* Inclusive ranges; comparisons are false for NaN. */
@@ -18,8 +18,8 @@ static hunch_status check_ranges(const hunch_sampling *p, hunch_error *err) {
 #define OWN_REAL false
 #define OWN_ABOVE true
 #define OWN_INT true
-#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, USUAL, OFF, ...) \
-    {#FIELD, p->FIELD, LEAST, MOST, USUAL, OWN_##KIND, OFF},
+#define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, USUAL, OFF, ...) \
+    {#ID, p->ID, LEAST, MOST, USUAL, OWN_##KIND, OFF},
         HN_SAMPLING_NUMBERS(ROW)
 #undef ROW
     };

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/sampling_numbers.h"
+#include "base/request_parameters.h"
 #include "server/serve_bytes.h"
 
-#define AT(field) offsetof(hunch_request, sampling.field)
+#define AT(field) offsetof(hunch_request, field)
 static const struct {
     const char *name;
     double least, most;
@@ -22,7 +22,8 @@ static const struct {
 #define WHOLE_REAL false, false
 #define WHOLE_ABOVE false, true
 #define WHOLE_INT true, false
-#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, ...) {SERVED, SERVED_LEAST, MOST, WHOLE_##KIND, AT(FIELD)},
+#define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, ...) \
+    {SERVED, NONE ? NONE : LEAST, MOST, WHOLE_##KIND, AT(MEMBER)},
     HN_SAMPLING_NUMBERS(ROW)
 #undef ROW
 };

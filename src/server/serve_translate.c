@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/sampling_numbers.h"
+#include "base/request_parameters.h"
 #include "server/serve_answer.h"
 #include "server/serve_fields.h"
 #include "server/serve_prompt.h"
@@ -17,7 +17,7 @@ const serve_name serve_own_names[] = {
     SAME("model"), SAME("speculation"), SAME("prediction"), SAME("speculation_metrics"), SAME("timings"), SAME("deadline"),
     SAME("cache_salt"), SAME("service_tier"), SAME("chat_template_kwargs"), SAME("structured_outputs"), {NULL, NULL, false}};
 const serve_name serve_sampling_names[] = {
-#define ROW(FIELD, NAME, FLAG, SERVED, ...) SAME(SERVED),
+#define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, ...) SAME(SERVED),
     HN_SAMPLING_NUMBERS(ROW)
 #undef ROW
     SAME("dry_sequence_breakers"), SAME("logit_bias"), SAME("seed"), SAME("min_tokens"), SAME("ignore_eos"),

@@ -221,9 +221,9 @@ static int draft_run(draft_state *l) {
         return code;
     hunch_error err = {0};
     hunch_request request;
-    hunch_request_defaults(&request, l->model);
-    request.sampling.temperature = 0;
-    tool_sampling_set(&request.sampling, &l->o);
+    tool_request_init(&request, l->model, &l->o, 0);
+    if (isnan(l->o.temperature))
+        request.sampling.temperature = 0;
     const int depth = l->o.depth == TOOL_UNSET ? 0 : l->depth; /* a head may draft less if no --depth is given */
     if (tool_context_check(l->engine, l->model, l->prompt.n_ids, &err) != HUNCH_OK)
         return tool_failed(&err);

@@ -11,36 +11,27 @@
 
 /* What a change needs: a new request or a new engine. SWITCH_OFF: "on" means that the flag is not given. */
 enum { REQUEST, ENGINE, SWITCH, SWITCH_OFF };
-/* How a value of the request is shown; SAID: as given. */
-enum { AS_GIVEN, REAL, INT, SEED, FLAG };
 
 #define AT(field) offsetof(hunch_request, field)
 static const struct setting {
-    const char *name, *flag;
-    int kind, show;
-    size_t at;
+    const char *name, *flag; /* name NULL: a chat has no such setting */
+    int kind;
+    size_t at;    /* in the request; 0: its value is shown as it was given */
     double usual; /* what 0 in the request stands for, as the flag's help says */
 } settings[] = {
-#define SHOWN_REAL REAL
-#define SHOWN_ABOVE REAL
-#define SHOWN_INT INT
-#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, USUAL, ...) \
-    {NAME, FLAG, REQUEST, SHOWN_##KIND, AT(sampling.FIELD), USUAL},
-    HN_SAMPLING_NUMBERS(ROW)
+#define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, USUAL, OFF, FLAG, ...) \
+    {SET, FLAG, TOOL_##KIND == TOOL_SWITCH ? SWITCH : REQUEST, TOOL_##KIND == TOOL_TEXTS ? 0 : AT(MEMBER), USUAL},
+    HN_REQUEST_PARAMETERS(ROW)
 #undef ROW
-    {"seed", "--seed", REQUEST, SEED, AT(sampling.seed), 0},
-    {"max_tokens", "-n", REQUEST, INT, AT(max_tokens), 0},
-    {"stop", "--stop", REQUEST, AS_GIVEN, 0, 0},
-    {"json_schema", "--json-schema", REQUEST, AS_GIVEN, 0, 0},
-    {"json_object", "--json-object", SWITCH, FLAG, 0, 0},
-    {"regex", "--regex", REQUEST, AS_GIVEN, 0, 0},
-    {"grammar", "--grammar", REQUEST, AS_GIVEN, 0, 0},
-    {"ignore_eos", "--ignore-eos", SWITCH, FLAG, 0, 0},
-    {"loop_guard", "--no-loop-guard", SWITCH_OFF, FLAG, 0, 0},
-    {"keep", "--keep", REQUEST, AS_GIVEN, 0, 0},
-    {"context", "--context", ENGINE, AS_GIVEN, 0, 0},
-    {"draft", "--draft", ENGINE, AS_GIVEN, 0, 0},
-    {"verify", "--verify", ENGINE, AS_GIVEN, 0, 0},
+    {"json_schema", "--json-schema", REQUEST, 0, 0},
+    {"json_object", "--json-object", SWITCH, 0, 0},
+    {"regex", "--regex", REQUEST, 0, 0},
+    {"grammar", "--grammar", REQUEST, 0, 0},
+    {"loop_guard", "--no-loop-guard", SWITCH_OFF, 0, 0},
+    {"keep", "--keep", REQUEST, 0, 0},
+    {"context", "--context", ENGINE, 0, 0},
+    {"draft", "--draft", ENGINE, 0, 0},
+    {"verify", "--verify", ENGINE, 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
@@ -78,16 +69,16 @@ static void setting_show(const tool_chat_state *c, const struct setting *s) {
     const void *at = (const char *)&c->request + s->at;
     const tool_flag *f = flag_of(s);
     fprintf(stderr, "%-20s ", s->name);
-    if (s->show == REAL)
-        fprintf(stderr, "%g", *(const double *)at != 0 ? *(const double *)at : s->usual);
-    else if (s->show == INT)
-        fprintf(stderr, "%d", *(const int *)at ? *(const int *)at : f->kind == TOOL_LIMIT ? -1 : (int)s->usual);
-    else if (s->show == SEED)
-        fprintf(stderr, "%" PRIu64, *(const uint64_t *)at);
-    else if (s->show == FLAG)
+    if (s->kind == SWITCH || s->kind == SWITCH_OFF)
         fputs(*(const bool *)((const char *)&c->o + f->at) == (s->kind == SWITCH) ? "on" : "off", stderr);
-    else
+    else if (!s->at)
         option_show(c, f);
+    else if (f->kind == TOOL_INT64)
+        fprintf(stderr, "%" PRIu64, *(const uint64_t *)at);
+    else if (f->kind == TOOL_REAL || f->kind == TOOL_ABOVE)
+        fprintf(stderr, "%g", *(const double *)at != 0 ? *(const double *)at : s->usual);
+    else
+        fprintf(stderr, "%d", *(const int *)at ? *(const int *)at : f->kind == TOOL_LIMIT ? -1 : (int)s->usual);
     fputc('\n', stderr);
 }
 
@@ -153,7 +144,7 @@ static int change(tool_chat_state *c, const struct setting *s, const char *value
     if (code < 0)
         code = tool_options_check(&next);
     if (code < 0)
-        code = s->kind == ENGINE ? engine_change(c, &next) : request_change(c, &next, s->show == SEED);
+        code = s->kind == ENGINE ? engine_change(c, &next) : request_change(c, &next, f->kind == TOOL_INT64);
     if (code) {
         tool_option_free(&next, f);
         return code;
@@ -166,12 +157,15 @@ static int change(tool_chat_state *c, const struct setting *s, const char *value
 
 static const struct setting *setting_find(const char *name) {
     const char *names[SETTINGS];
+    size_t n = 0;
     for (int i = 0; i < SETTINGS; i++) {
-        names[i] = settings[i].name;
+        if (!settings[i].name)
+            continue;
+        names[n++] = settings[i].name;
         if (strcmp(name, settings[i].name) == 0)
             return &settings[i];
     }
-    const char *near = hn_nearest(name, names, SETTINGS);
+    const char *near = hn_nearest(name, names, n);
     if (near)
         tool_message("there is no setting %s, did you mean %s?", name, near);
     else
@@ -189,7 +183,8 @@ int tool_chat_set(tool_chat_state *c, const char *words) {
     const char *value = words + len + strspn(words + len, " \t\n=");
     if (!*words) {
         for (int i = 0; i < SETTINGS; i++)
-            setting_show(c, &settings[i]);
+            if (settings[i].name)
+                setting_show(c, &settings[i]);
         return 0;
     }
     const struct setting *s = setting_find(strcmp(name, "n") == 0 ? "max_tokens" : name);

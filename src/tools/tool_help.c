@@ -25,8 +25,9 @@ static void flag_left(const tool_flag *f, char name[80], char value[40]) {
     snprintf(value, 40, "%s%s", f->value && tool_flag_needs_value(f) ? " " : "", f->value ? f->value : "");
 }
 
+/* basic: it is among the most used flags of the group, which come first; else among the others. */
 static bool flag_shown(const tool_flag *f, const tool_command *c, unsigned group, bool basic) {
-    return (f->commands & c->bit) && (f->group & ~(unsigned)TOOL_BASIC) == group && (!basic || (f->group & TOOL_BASIC));
+    return (f->commands & c->bit) && (f->group & ~(unsigned)TOOL_BASIC) == group && !(f->group & TOOL_BASIC) == !basic;
 }
 
 void tool_write_flags(tool_page *p, const tool_command *c, bool basic) {
@@ -34,9 +35,9 @@ void tool_write_flags(tool_page *p, const tool_command *c, bool basic) {
     tool_page_items(p, 26);
     for (unsigned group = 0; tool_groups[group]; group++) {
         bool begun = false;
-        for (int i = 0; i < tool_n_flags; i++) {
-            const tool_flag *f = &tool_flags[i];
-            if (!flag_shown(f, c, group, basic))
+        for (int i = 0; i < (basic ? 1 : 2) * tool_n_flags; i++) {
+            const tool_flag *f = &tool_flags[i % tool_n_flags];
+            if (!flag_shown(f, c, group, i < tool_n_flags))
                 continue;
             if (!begun)
                 tool_page_heading(p, tool_groups[group]);

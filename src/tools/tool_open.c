@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "tool_drafts.h"
+#include "tool_flags.h"
 
 int tool_model_missing(void) {
     return tool_usage(
@@ -260,23 +261,56 @@ uint64_t tool_random_seed(void) {
     return seed >> 11;
 }
 
-static void set_real(double *to, double given) {
-    if (!isnan(given))
-        *to = given;
-}
-
-static void set_int(int *to, int given) {
-    if (given != TOOL_UNSET)
-        *to = given;
-}
-
-void tool_sampling_set(hunch_sampling *s, const tool_options *o) {
-#define SET_REAL set_real
-#define SET_ABOVE set_real
-#define SET_INT set_int
-#define ROW(FIELD, NAME, FLAG, SERVED, KIND, ...) SET_##KIND(&s->FIELD, o->FIELD);
-    HN_SAMPLING_NUMBERS(ROW)
+/* The members of a request, and the options that set them. */
+static const struct {
+    enum tool_kind kind;
+    size_t option, member;
+} parameters[] = {
+#define ROW(ID, MEMBER, KIND, ...) {TOOL_##KIND, offsetof(tool_options, ID), offsetof(hunch_request, MEMBER)},
+    HN_REQUEST_PARAMETERS(ROW)
 #undef ROW
+};
+
+/* What was given; lists, the seed and the length have more to them. */
+static void parameters_set(hunch_request *r, const tool_options *o) {
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        const void *from = (const char *)o + parameters[i].option;
+        void *to = (char *)r + parameters[i].member;
+        switch (parameters[i].kind) {
+        case TOOL_REAL:
+        case TOOL_ABOVE:
+            if (!isnan(*(const double *)from))
+                *(double *)to = *(const double *)from;
+            break;
+        case TOOL_INT:
+        case TOOL_CHOICE:
+            if (*(const int *)from != TOOL_UNSET)
+                *(int *)to = *(const int *)from;
+            break;
+        case TOOL_SWITCH:
+            *(bool *)to = *(const bool *)from;
+            break;
+        case TOOL_TEXT:
+            *(const char **)to = *(const char *const *)from;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n) {
+    hunch_request_defaults(r, m);
+    parameters_set(r, o);
+    r->max_tokens = o->n == TOOL_UNSET ? default_n : o->n;
+    r->loop_tokens = o->command == TOOL_CHAT && !o->no_loop_guard ? HUNCH_LOOP_TOKENS : 0;
+    r->stop = o->stops.items;
+    r->n_stop = o->stops.n;
+    r->stop_tokens = o->stop_tokens.items;
+    r->n_stop_tokens = o->stop_tokens.n;
+    r->logprobs = o->logprobs != TOOL_UNSET;
+    r->top_logprobs = r->logprobs ? o->logprobs : 0;
+    hunch_sampling *s = &r->sampling;
     if (s->xtc_probability > 0)
         s->xtc_threshold = isnan(o->xtc_threshold) ? 0.1 : o->xtc_threshold;
     if (o->breakers.n) {
@@ -288,31 +322,6 @@ void tool_sampling_set(hunch_sampling *s, const tool_options *o) {
         s->n_bias = o->biases.n;
     }
     s->seed = o->seed == TOOL_UNSET ? tool_random_seed() : (uint64_t)o->seed;
-}
-
-void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n) {
-    hunch_request_defaults(r, m);
-    r->max_tokens = o->n == TOOL_UNSET ? default_n : o->n;
-    r->ignore_eos = o->ignore_eos;
-    r->loop_tokens = o->command == TOOL_CHAT && !o->no_loop_guard ? HUNCH_LOOP_TOKENS : 0;
-    r->stop = o->stops.items;
-    r->n_stop = o->stops.n;
-    r->stop_tokens = o->stop_tokens.items;
-    r->n_stop_tokens = o->stop_tokens.n;
-    r->logprobs = o->logprobs != TOOL_UNSET;
-    r->top_logprobs = r->logprobs ? o->logprobs : 0;
-    r->special_text = o->special_text;
-    r->prompt_logprobs = o->prompt_logprobs;
-    r->prompt_only = o->prompt_only;
-    r->salt = o->salt;
-    set_int(&r->min_tokens, o->min_tokens);
-    set_int(&r->draft_depth, o->draft_depth);
-    set_int(&r->draft_rows, o->draft_rows);
-    set_int(&r->priority, o->priority);
-    set_real(&r->deadline_s, o->deadline);
-    if (o->pooling != TOOL_UNSET)
-        r->pooling = (hunch_pooling)o->pooling;
-    tool_sampling_set(&r->sampling, o);
 }
 
 int tool_request_try(hunch_engine *e, const hunch_request *r) {

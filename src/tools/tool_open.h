@@ -41,10 +41,8 @@ const char *tool_context_advice(const hunch_model *m, size_t tokens, const char 
 /* Whether a prompt of n tokens fits the engine's context; if not, HUNCH_USAGE with that advice. */
 hunch_status tool_context_check(const hunch_engine *e, const hunch_model *m, size_t n, hunch_error *err);
 
-/* Overrides the values in s by those of the flags. Without --seed a random one is drawn. Lists belong to o. */
-void tool_sampling_set(hunch_sampling *s, const tool_options *o);
 /* The model's defaults, overridden by the sampling and limits of the flags; the prompt is left to the caller. default_n
- * 0: as many as the context holds. Stop strings belong to o. */
+ * 0: as many as the context holds. Without --seed a random one is drawn. Lists belong to o. */
 void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n);
 /* Checks, before the first prompt, that a request with these settings is accepted. 0, or an exit code after a
  * message. */

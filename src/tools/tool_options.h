@@ -6,7 +6,7 @@
 #ifndef HN_TOOL_OPTIONS_H
 #define HN_TOOL_OPTIONS_H
 
-#include "base/sampling_numbers.h"
+#include "base/request_parameters.h"
 #include "tool_commands.h"
 #include "tool_output.h"
 #include "tool_values.h"
@@ -33,6 +33,19 @@ typedef struct tool_biases {
     int n;
 } tool_biases;
 
+/* The types of parameters, by their kinds (base/request_parameters.h). */
+#define HN_TYPE_REAL double
+#define HN_TYPE_ABOVE double
+#define HN_TYPE_INT int
+#define HN_TYPE_LIMIT int
+#define HN_TYPE_CHOICE int
+#define HN_TYPE_INT64 int64_t
+#define HN_TYPE_SWITCH bool
+#define HN_TYPE_TEXT const char *
+#define HN_TYPE_TEXTS tool_texts
+#define HN_TYPE_INTS tool_ints
+#define HN_TYPE_BIASES tool_biases
+
 enum { TOOL_UNSET = -1 }; /* value of integers and choices that were not given; reals are NAN, texts NULL. n 0: no limit */
 
 typedef struct tool_options {
@@ -44,25 +57,20 @@ typedef struct tool_options {
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     const char *figures, *parameters, *figures_type; /* of plan */
     const char *why_html;
-    tool_texts drafts, stops, breakers, template_args, only_drafters;
+    tool_texts drafts, template_args;
     tool_texts words; /* arguments after the others, of commands that take any number of them */
-    tool_ints rows, contexts, stop_tokens, batches;
-    tool_biases biases;
-    bool schema, raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
-        no_prefix_reuse, special_text, prompt_logprobs, prompt_only, machine, profile, requests, quick, quiet, list, force, no_smoke,
+    tool_ints rows, contexts, batches;
+    bool schema, raw, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
+        no_prefix_reuse, machine, profile, requests, quick, quiet, list, force, no_smoke,
         no_loop_guard, no_history, json_object, verify_exact;
-    int n, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
-        state_memory, min_tokens, draft_depth, draft_rows, priority, pooling, repeat, depth, accept, lossy_top_m, keep;
-    int64_t seed;
-#define HN_TYPE_REAL double
-#define HN_TYPE_ABOVE double
-#define HN_TYPE_INT int
-#define ROW(FIELD, NAME, FLAG, SERVED, KIND, ...) HN_TYPE_##KIND FIELD;
-    HN_SAMPLING_NUMBERS(ROW)
+    int logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
+        state_memory, repeat, depth, accept, lossy_top_m, keep;
+    /* of requests */
+#define ROW(ID, MEMBER, KIND, ...) HN_TYPE_##KIND ID;
+    HN_REQUEST_PARAMETERS(ROW)
 #undef ROW
     double lossy_lenience, until_width;
-    double lossy_typical[2], deadline;
-    const char *salt;
+    double lossy_typical[2];
     bool pools; /* pooling was asked for, by its flag or a row; set by the command */
     uint64_t grammar_bytes; /* as hunch_model_options and hunch_engine_options have them; set by the server */
     int64_t kept_bytes;

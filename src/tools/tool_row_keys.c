@@ -12,25 +12,13 @@
 
 #define AT(field) offsetof(hunch_request, field)
 static const struct {
-    const char *key, *flag;
+    const char *key, *flag; /* key NULL: rows have none */
     size_t at;
 } keys[] = {
-    {"max_tokens", "-n", AT(max_tokens)},
     {"max_completion_tokens", "-n", AT(max_tokens)},
-#define ROW(FIELD, NAME, FLAG, ...) {#FIELD, FLAG, AT(sampling.FIELD)},
-    HN_SAMPLING_NUMBERS(ROW)
+#define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, USUAL, OFF, FLAG, ...) {KEY, FLAG, AT(MEMBER)},
+    HN_REQUEST_PARAMETERS(ROW)
 #undef ROW
-    {"seed", "--seed", AT(sampling.seed)},
-    {"min_tokens", "--min-tokens", AT(min_tokens)},
-    {"deadline", "--deadline", AT(deadline_s)},
-    {"priority", "--priority", AT(priority)},
-    {"draft_depth", "--draft-depth", AT(draft_depth)},
-    {"draft_rows", "--draft-rows", AT(draft_rows)},
-    {"cache_salt", "--salt", AT(salt)},
-    {"special_text", "--special-text", AT(special_text)},
-    {"prompt_logprobs", "--prompt-logprobs", AT(prompt_logprobs)},
-    {"prompt_only", "--prompt-only", AT(prompt_only)},
-    {"pooling", "--pooling", AT(pooling)},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
@@ -93,8 +81,8 @@ static int texts_take(const char ***to, int *n_to, const char *key, const json_t
     return 0;
 }
 
-static bool is_list(const char *key) {
-    return strcmp(key, "stop") == 0 || strcmp(key, "stop_token_ids") == 0 || strcmp(key, "drafters") == 0;
+static bool is_list(int key) {
+    return key >= 0 && (flag_of(key)->kind == TOOL_TEXTS || flag_of(key)->kind == TOOL_INTS);
 }
 
 static int list_take(tool_prompt *to, const char *key, json_t *value, const char *where) {
@@ -120,7 +108,7 @@ static int setting_take(tool_prompt *to, int key, json_t *value, const char *whe
 
 static int key_find(const char *name) {
     for (int i = 0; i < KEYS; i++)
-        if (strcmp(keys[i].key, name) == 0)
+        if (keys[i].key && strcmp(keys[i].key, name) == 0)
             return i;
     return -1;
 }
@@ -148,11 +136,11 @@ int tool_row_keys_take(tool_prompts *p, tool_prompt *to, json_t *row, const char
     int code = 0;
     json_object_foreach(row, name, value) {
         const int key = key_find(name);
-        const bool list = is_list(name);
+        const bool list = is_list(key);
         const int grammar = json_is_null(value) ? 0 : tool_grammar_key(name, value, where);
         if (grammar < 0)
             return HUNCH_USAGE;
-        if (key < 0 && !list && !grammar) {
+        if (key < 0 && !grammar) {
             if (!is_known(name))
                 unknown_add(p, name, to->line);
             continue;
@@ -221,7 +209,7 @@ void tool_row_request(hunch_request *r, const tool_prompt *p) {
         r->n_stop_tokens = (int)hn_least_size(p->n_stop_tokens, INT_MAX);
     }
     for (int i = 0; i < KEYS && p->settings; i++) {
-        const json_t *value = json_object_get(p->settings, keys[i].key);
+        const json_t *value = keys[i].key && !is_list(i) ? json_object_get(p->settings, keys[i].key) : NULL;
         if (value)
             setting_set(r, i, value);
     }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampling_numbers_test.c - every number of sampling, wherever it may be given, by the one table of them (base/sampling_numbers.h): the
+/* request_parameters_test.c - every number of sampling, wherever it may be given, by the one table of them (base/request_parameters.h): the
  * library's check, the fields of requests, flags, keys of rows, settings of chats. Each takes its bounds, and refuses what is beyond them
  * by the name that it has there. */
 #include "command.h"
 
 #include <limits.h>
 
-#include "base/sampling_numbers.h"
+#include "base/request_parameters.h"
 #include "fixture.h"
 #include "sample/sampler.h"
 #include "server/serve_sampling.h"
 
 typedef struct row {
-    const char *field, *name, *flag, *served;
+    const char *field, *key, *set, *served, *flag;
     bool whole, above;
     double least, most, served_least;
     size_t at;
@@ -20,9 +20,10 @@ typedef struct row {
 #define KIND_REAL false, false
 #define KIND_ABOVE false, true
 #define KIND_INT true, false
-#define ROW(FIELD, NAME, FLAG, SERVED, KIND, LEAST, MOST, SERVED_LEAST, ...) \
-    {#FIELD, NAME, FLAG, SERVED, KIND_##KIND, LEAST, MOST, SERVED_LEAST, offsetof(hunch_sampling, FIELD)},
+#define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, USUAL, OFF, FLAG, ...) \
+    {#ID, KEY, SET, SERVED, FLAG, KIND_##KIND, LEAST, MOST, NONE ? NONE : LEAST, offsetof(hunch_sampling, ID)},
 static const row rows[] = {HN_SAMPLING_NUMBERS(ROW)};
+#undef ROW
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static double value_of(const hunch_sampling *p, const row *r) {
@@ -119,19 +120,19 @@ static void test_commands(void **state) {
         result ran = command("run", "-m", STORIES, "-p", "a", flag);
         if (ran.code != HUNCH_USAGE || !strstr(ran.err, r->flag)) fail_msg("%s: %d, %s", flag, ran.code, ran.err);
         result_free(&ran);
-        snprintf(text, sizeof text, "{\"prompt\": \"a\", \"%s\": %s}\n", r->field, shown(x));
+        snprintf(text, sizeof text, "{\"prompt\": \"a\", \"%s\": %s}\n", r->key, shown(x));
         ran = command("run", "-m", STORIES, "-f", text_write("row.jsonl", text), "--json-lines");
-        if (ran.code != HUNCH_USAGE || !strstr(ran.err, r->field)) fail_msg("%s: %d, %s", text, ran.code, ran.err);
+        if (ran.code != HUNCH_USAGE || !strstr(ran.err, r->key)) fail_msg("%s: %d, %s", text, ran.code, ran.err);
         result_free(&ran);
-        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "/set %s %s\n", r->name, shown(x));
+        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "/set %s %s\n", r->set, shown(x));
     }
     result chat = command_input(sets, "chat", "-m", STORIES, "--raw");
     for (int i = 0; i < ROWS; i++) {
         char what[100];
         double x;
         if (!beyond(&rows[i], true, &x)) continue;
-        snprintf(what, sizeof what, "%s %s is not ", rows[i].name, shown(x));
-        if (!strstr(chat.err, what)) fail_msg("/set %s: %s", rows[i].name, chat.err);
+        snprintf(what, sizeof what, "%s %s is not ", rows[i].set, shown(x));
+        if (!strstr(chat.err, what)) fail_msg("/set %s: %s", rows[i].set, chat.err);
     }
     result_free(&chat);
 }
