@@ -6,10 +6,9 @@
 
 #include <limits.h>
 
-#include "base/request_parameters.h"
 #include "fixture.h"
 #include "sample/sampler.h"
-#include "server/serve_sampling.h"
+#include "server/serve_parameters.h"
 
 typedef struct row {
     const char *field, *key, *set, *served, *flag;
@@ -92,14 +91,15 @@ static void test_requests(void **state) {
             hunch_request q;
             hunch_request_defaults(&q, m);
             json_t *body = json_pack("{s:f,s:f,s:f}", "dry_multiplier", 1.0, "xtc_probability", 0.5, "xtc_threshold", 0.2);
+            const serve_view v = {.body = body};
             const double edge = k ? r->most : r->above ? r->most / 2 : r->least;
             json_object_set_new(body, r->served, r->whole ? json_integer((json_int_t)edge) : json_real(edge));
-            if (!serve_sampling_read(&q, m, body, &err)) fail_msg("%s: %s", r->served, err.message);
+            if (!serve_parameters_read(&q, m, &v, &err)) fail_msg("%s: %s", r->served, err.message);
             const bool off = edge == 0 && !strncmp(r->field, "xtc_th", 6); /* without it there is the usual one */
             if (!off && edge != 0) assert_true(value_of(&q.sampling, r) == edge);
             if (beyond(&served, k == 0, &x)) {
                 json_object_set_new(body, r->served, r->whole ? json_integer((json_int_t)x) : json_real(x));
-                assert_false(serve_sampling_read(&q, m, body, &err));
+                assert_false(serve_parameters_read(&q, m, &v, &err));
                 assert_string_equal(err.param, r->served);
             }
             json_decref(body);

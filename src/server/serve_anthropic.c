@@ -8,23 +8,19 @@
 #include "server/serve_answer.h"
 #include "server/serve_blocks.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
+#include "server/serve_parameters.h"
 #include "server/serve_prompt.h"
 #include "server/serve_request.h"
 #include "server/serve_tools.h"
-#include "server/serve_translate.h"
 
-static const serve_name names[] = {{"max_tokens", "max_tokens", false},
-                                   {"stop_sequences", "stop", true},
-                                   {"stream", "stream", false},
-                                   {"messages", "messages", true},
-                                   {"tools", "tools", true},
-                                   {"tool_choice", "tool_choice", true},
-                                   {"service_tier", "service_tier", true},
-                                   {"output_config.format", "response_format", true},
-                                   {"output_config.format.schema", "response_format.json_schema.schema", true},
-                                   {"output_config.effort", "reasoning_effort", true},
-                                   {NULL, NULL, false}};
+static const serve_name names[] = {{.theirs = "max_tokens", .ours = "max_tokens"},
+                                   {.theirs = "stop_sequences", .ours = "stop"},
+                                   {.theirs = "stream", .ours = "stream"},
+                                   {.theirs = "messages", .ours = "messages"},
+                                   {.theirs = "tools", .ours = "tools"},
+                                   {.theirs = "tool_choice", .ours = "tool_choice"},
+                                   {.theirs = "output_config.effort", .ours = "reasoning_effort"},
+                                   SERVE_NAMES};
 
 /* ---- messages ------------------------------------------------------------------------------------------------ */
 
@@ -79,12 +75,11 @@ static bool use_take(writer *w, const json_t *block) {
 
 static bool result_take(writer *w, const json_t *block) {
     static const serve_expected kinds[] = {{"is_error", SERVE_IS_BOOL}, {NULL, 0}};
-    char within[sizeof w->field + 1];
-    json_t *id = json_object_get(block, "tool_use_id"), *content = serve_field(block, "content");
+    const serve_view v = {.body = block, .within = w->field};
+    json_t *id = json_object_get(block, "tool_use_id"), *content = serve_value(block, "content");
     if (!json_string_length(id)) return serve_fail(w->err, 400, w->field, "%s.tool_use_id is not a text", w->field);
-    snprintf(within, sizeof within, "%s.", w->field);
-    if (!serve_kinds_check(block, within, kinds, w->err)) return false;
-    json_t *text = content ? serve_prompt_content(content) : json_string("");
+    if (!serve_kinds_check(&v, kinds, w->err)) return false;
+    json_t *text = content ? serve_prompt_content(content, NULL) : json_string("");
     if (!text) return serve_fail(w->err, 400, w->field, "%s.content is not a text or a list of text blocks", w->field);
     json_array_append_new(w->to, json_pack("{s:s,s:O,s:o}", "role", "tool", "tool_call_id", id, "content", text));
     w->current = NULL;
@@ -113,9 +108,11 @@ static bool message_take(json_t *to, const json_t *message, size_t i, serve_erro
     writer w = {.to = to, .between = "", .err = err};
     json_t *content = json_object_get(message, "content"), *block;
     size_t k;
-    if (!hn_json_is_object(message)) return serve_fail(err, 400, "messages", "messages[%zu] is not an object", i);
-    if (!serve_word_read(message, "role", roles, &w.role, err) || !w.role)
-        return serve_fail(err, 400, "messages", "messages[%zu].role is none of user, assistant, system", i);
+    snprintf(w.field, sizeof w.field, "messages[%zu]", i);
+    const serve_view v = {.body = message, .within = w.field};
+    if (!hn_json_is_object(message)) return serve_fail(err, 400, w.field, "%s is not an object", w.field);
+    if (!serve_field_word(&v, "role", roles, &w.role, err) || !w.role)
+        return serve_wrong(err, &v, "role", " is none of user, assistant, system");
     snprintf(w.field, sizeof w.field, "messages[%zu].content", i);
     if (json_is_string(content)) {
         serve_text_add(current(&w), "content", w.between, content);
@@ -130,149 +127,119 @@ static bool message_take(json_t *to, const json_t *message, size_t i, serve_erro
     return true;
 }
 
-/* The system's text, and what was said. NULL after an error. */
-static json_t *messages_make(const json_t *body, serve_error *err) {
-    const json_t *given = serve_field(body, "messages"), *system = serve_field(body, "system"), *message;
+/* The system's text, and what was said. */
+static bool messages_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "messages"), *system = serve_field(v, "system"), *message;
     size_t i;
-    json_t *to = json_array(), *text = system ? serve_prompt_content(system) : NULL;
-    if (text) json_array_append_new(to, serve_message_json("system", text));
-    bool ok = !system || text || serve_fail(err, 400, "system", "system is not a text or a list of text blocks");
-    if (ok && !json_array_size(given)) ok = serve_fail(err, 400, "messages", "messages is not a list of messages, or is empty");
-    json_array_foreach(given, i, message) ok = ok && message_take(to, message, i, err);
-    serve_texts_join(to);
-    if (ok) return to;
-    json_decref(to);
-    return NULL;
+    json_t *text = system ? serve_prompt_content(system, NULL) : NULL;
+    w->messages = json_array();
+    if (text) json_array_append_new(w->messages, serve_message_json("system", text));
+    if (system && !text) return serve_wrong(err, v, "system", " is not a text or a list of text blocks");
+    if (!json_array_size(given)) return serve_wrong(err, v, "messages", " is not a list of messages, or is empty");
+    json_array_foreach(given, i, message) if (!message_take(w->messages, message, i, err)) return false;
+    serve_texts_join(w->messages);
+    w->goes_on = serve_ends_with_answer(w->messages);
+    return true;
 }
 
 /* ---- other fields -------------------------------------------------------------------------------------------- */
 
-static bool tools_make(json_t *to, const json_t *body, serve_error *err) {
-    const json_t *given = serve_field(body, "tools"), *one;
+static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "tools"), *one;
     size_t i;
     if (!given) return true;
-    if (!json_is_array(given)) return serve_fail(err, 400, "tools", "tools is not a list");
-    json_t *tools = json_array();
-    json_object_set_new(to, "tools", tools);
+    if (!json_is_array(given)) return serve_wrong(err, v, "tools", " is not a list");
+    w->tools = json_array();
     json_array_foreach(given, i, one) {
-        const json_t *type = serve_field(one, "type"), *name = json_object_get(one, "name"), *schema = json_object_get(one, "input_schema");
+        const json_t *type = serve_value(one, "type"), *name = json_object_get(one, "name"), *schema = json_object_get(one, "input_schema");
         if (type && (!json_is_string(type) || strcmp(json_string_value(type), "custom") != 0))
-            return serve_fail(err, 400, "tools", "tools[%zu].type is not \"custom\": the server runs no tools of its own", i);
+            return serve_wrong(err, v, "tools", "[%zu].type is not \"custom\": the server runs no tools of its own", i);
         if (!json_string_length(name) || !hn_json_is_object(schema))
-            return serve_fail(err, 400, "tools", "tools[%zu] is not an object with the text name and the object input_schema", i);
-        json_array_append_new(tools, serve_function_json(name, serve_field(one, "description"), schema));
+            return serve_wrong(err, v, "tools", "[%zu] is not an object with the text name and the object input_schema", i);
+        json_array_append_new(w->tools, serve_function_json(name, serve_value(one, "description"), schema));
     }
     return true;
 }
 
-static bool tool_choice_make(json_t *to, const json_t *body, serve_error *err) {
-    static const char *const words[] = {"auto", "any", "tool", "none", NULL};
-    const json_t *given = serve_field(body, "tool_choice"), *name = json_object_get(given, "name");
+static bool tool_choice_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    static const char *const words[] = {"auto", "none", "any", "tool", NULL}; /* in the order of hunch_tool_choice */
+    const json_t *given = serve_field(v, "tool_choice"), *name = serve_field(v, "tool_choice.name");
     const char *type = NULL;
-    bool one = false;
     if (!given) return true;
-    if (!hn_json_is_object(given)) return serve_fail(err, 400, "tool_choice", "tool_choice is not an object");
-    if (!serve_word_read(given, "tool_choice.type", words, &type, err)) return false;
-    if (!type) return serve_fail(err, 400, "tool_choice.type", "tool_choice.type is missing: one of auto, any, tool, none");
-    if (!serve_field_bool(given, "tool_choice.disable_parallel_tool_use", &one, err)) return false;
-    if (strcmp(type, "tool") == 0 && !json_string_length(name))
-        return serve_fail(err, 400, "tool_choice.name", "tool_choice.name is not the name of a tool");
-    if (strcmp(type, "tool") == 0)
-        json_object_set_new(to, "tool_choice", json_pack("{s:s,s:{s:O}}", "type", "function", "function", "name", name));
-    else json_object_set_new(to, "tool_choice", json_string(strcmp(type, "any") == 0 ? "required" : type));
-    json_object_set_new(to, "parallel_tool_calls", json_boolean(!one));
-    return true;
+    if (!hn_json_is_object(given)) return serve_wrong(err, v, "tool_choice", " is not an object");
+    if (!serve_field_word(v, "tool_choice.type", words, &type, err)) return false;
+    if (!type) return serve_wrong(err, v, "tool_choice.type", " is missing: one of auto, any, tool, none");
+    if (!serve_field_bool(v, "tool_choice.disable_parallel_tool_use", &w->one_call, err)) return false;
+    while (strcmp(type, words[w->choice]) != 0) w->choice++;
+    if (w->choice != HUNCH_TOOLS_NAMED) return true;
+    w->function = json_string_value(name);
+    return json_string_length(name) ? true : serve_wrong(err, v, "tool_choice.name", " is not the name of a tool");
 }
 
 /* "thinking": whether the template lets the model think. The budget is looked at, not enforced: max_tokens holds for both parts. */
-static bool thinking_make(json_t *to, const json_t *body, serve_error *err) {
+static bool thinking_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     static const char *const words[] = {"enabled", "disabled", "adaptive", NULL};
-    const json_t *given = serve_field(body, "thinking");
+    const json_t *given = serve_field(v, "thinking"), *most = serve_field(v, "max_tokens");
     const char *type = NULL;
     int64_t budget = 0;
     if (!given) return true;
-    if (!hn_json_is_object(given)) return serve_fail(err, 400, "thinking", "thinking is not an object");
-    if (!serve_word_read(given, "thinking.type", words, &type, err)) return false;
-    if (!type) return serve_fail(err, 400, "thinking.type", "thinking.type is missing: one of enabled, disabled, adaptive");
-    if (!serve_field_int(given, "thinking.budget_tokens", 1024, INT32_MAX, &budget, err)) return false;
+    if (!hn_json_is_object(given)) return serve_wrong(err, v, "thinking", " is not an object");
+    if (!serve_field_word(v, "thinking.type", words, &type, err)) return false;
+    if (!type) return serve_wrong(err, v, "thinking.type", " is missing: one of enabled, disabled, adaptive");
+    if (!serve_field_int(v, "thinking.budget_tokens", 1024, INT32_MAX, &budget, err)) return false;
     if (strcmp(type, "enabled") == 0 && !budget)
-        return serve_fail(err, 400, "thinking.budget_tokens", "thinking.budget_tokens is missing: at least 1024, and less than max_tokens");
-    const json_t *most = json_object_get(body, "max_tokens");
+        return serve_wrong(err, v, "thinking.budget_tokens", " is missing: at least 1024, and less than max_tokens");
     if (json_is_integer(most) && budget >= json_integer_value(most))
-        return serve_fail(err, 400, "thinking.budget_tokens", "thinking.budget_tokens is not less than max_tokens");
-    if (strcmp(type, "adaptive") == 0) return true;
-    serve_think(to, strcmp(type, "enabled") == 0);
+        return serve_wrong(err, v, "thinking.budget_tokens", " is not less than max_tokens");
+    w->think = strcmp(type, "enabled") == 0 ? 1 : strcmp(type, "disabled") == 0 ? -1 : 0;
     return true;
 }
 
-static bool output_make(json_t *to, const json_t *body, serve_error *err) {
-    const json_t *config = serve_field(body, "output_config"), *format = serve_field(body, "output_format"); /* its older name */
-    if (config && !hn_json_is_object(config)) return serve_fail(err, 400, "output_config", "output_config is not an object");
-    if (!format) format = serve_field(config, "format");
-    json_t *effort = serve_field(config, "effort"), *schema = serve_field(format, "schema");
-    if (effort) json_object_set(to, "reasoning_effort", effort);
+static bool output_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    const json_t *config = serve_field(v, "output_config"), *format = serve_field(v, "output_format"); /* its older name */
+    if (config && !hn_json_is_object(config)) return serve_wrong(err, v, "output_config", " is not an object");
+    if (!format) format = serve_value(config, "format");
     if (!format) return true;
+    const json_t *schema = serve_value(format, "schema");
     const char *type = json_string_value(json_object_get(format, "type"));
     if (!type || strcmp(type, "json_schema") != 0 || !schema)
-        return serve_fail(err, 400, "output_config.format",
-                          "output_config.format, or output_format, is not {\"type\": \"json_schema\", \"schema\": SCHEMA}");
-    json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O}}", "type", "json_schema", "json_schema", "schema", schema));
-    return true;
+        return serve_wrong(err, v, "output_config.format", ", or output_format, is not {\"type\": \"json_schema\", \"schema\": SCHEMA}");
+    return serve_form_schema(&w->form, "output_config.format.schema", schema, err);
 }
 
-static bool stops_make(json_t *to, const json_t *body, serve_error *err) {
-    json_t *stops = serve_field(body, "stop_sequences");
-    if (stops && !json_is_array(stops)) return serve_fail(err, 400, "stop_sequences", "stop_sequences is not a list of texts");
-    if (stops) json_object_set(to, "stop", stops);
-    return true;
-}
-
-static bool tier_make(json_t *to, const json_t *body) {
-    json_t *tier = serve_field(body, "service_tier");
-    const char *word = json_string_value(tier);
-    if (word && strcmp(word, "standard_only") == 0) json_object_set_new(to, "service_tier", json_string("default"));
-    else if (tier) json_object_set(to, "service_tier", tier);
-    return true;
-}
-
-/* Would change the answer, and is not here. */
-static bool refused_check(const json_t *body, serve_error *err) {
-    static const char *const refused[] = {"container", "mcp_servers", "context_management"};
+/* What would change the answer, and is not here; and what is looked at. */
+static bool others_check(const serve_view *v, serve_error *err) {
+    static const char *const refused[] = {"container", "mcp_servers", "context_management", NULL};
     static const serve_expected kinds[] = {{"metadata", SERVE_IS_OBJECT}, {"cache_control", SERVE_IS_OBJECT}, {NULL, 0}};
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_t *value = serve_field(body, refused[i]);
-        if (value && !(json_is_array(value) && json_array_size(value) == 0))
-            return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
-    }
-    return serve_kinds_check(body, "", kinds, err);
+    const json_t *stops = serve_field(v, "stop_sequences");
+    if (stops && !json_is_array(stops)) return serve_wrong(err, v, "stop_sequences", " is not a list of texts");
+    return serve_refused_check(v, refused, "", err) && serve_kinds_check(v, kinds, err);
 }
 
-/* The body of a chat completion; NULL after an error. */
-static json_t *chat_body(const json_t *body, serve_error *err) {
-    json_t *to = serve_translated(body, names), *messages = messages_make(body, err);
-    if (messages) json_object_set_new(to, "messages", messages);
-    if (serve_ends_with_answer(messages)) json_object_set_new(to, "continue_final_message", json_true());
-    if (messages && refused_check(body, err) && tools_make(to, body, err) && tool_choice_make(to, body, err) &&
-        thinking_make(to, body, err) && output_make(to, body, err) && stops_make(to, body, err) && tier_make(to, body))
-        return to;
-    json_decref(to);
-    return NULL;
+static bool chat_read(serve_wanted *w, const json_t *body, serve_error *err) {
+    const serve_view v = {.body = body};
+    return messages_read(w, &v, err) && others_check(&v, err) && tools_read(w, &v, err) && tool_choice_read(w, &v, err) &&
+           thinking_read(w, &v, err) && output_read(w, &v, err);
 }
 
 bool serve_messages(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
-    if (!serve_field(q->body, "max_tokens")) return serve_fail(err, 400, "max_tokens", "max_tokens is missing");
-    json_t *body = chat_body(q->body, err);
-    if (!body || !(r->call = serve_translated_call(s, q, body, true, names, err))) return false;
-    snprintf(r->call->id, sizeof r->call->id, "msg_%s", q->id);
-    return true;
+    const serve_view v = {.body = q->body, .names = names};
+    serve_wanted w = {0};
+    if (!serve_field(&v, "max_tokens")) return serve_wrong(err, &v, "max_tokens", " is missing");
+    if (chat_read(&w, q->body, err)) r->call = serve_request_read(s, q, &v, &w, true, err);
+    serve_wanted_free(&w);
+    if (r->call) snprintf(r->call->id, sizeof r->call->id, "msg_%s", q->id);
+    return r->call != NULL;
 }
 
 bool serve_count_tokens(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    const serve_view v = {.body = q->body, .names = names};
+    serve_wanted w = {0};
     size_t n;
-    json_t *body = chat_body(q->body, err);
-    if (!body || !serve_translated_count(s, body, names, &n, err)) return false;
-    r->json = json_pack("{s:I}", "input_tokens", (json_int_t)n);
-    return true;
+    const bool ok = chat_read(&w, q->body, err) && serve_request_count(s, &v, &w, &n, err);
+    serve_wanted_free(&w);
+    if (ok) r->json = json_pack("{s:I}", "input_tokens", (json_int_t)n);
+    return ok;
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------- */

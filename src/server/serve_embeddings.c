@@ -6,47 +6,39 @@
 
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
 #include "server/serve_protocol.h"
 #include "server/serve_request.h"
 
-static const char *const passed_on[] = {"model", "user", "cache_salt", "service_tier", "deadline", "add_special_tokens"};
+#define SAME(name) {.theirs = name, .ours = name}
+static const serve_name names[] = {{.theirs = "input", .ours = "prompt"}, SAME("add_special_tokens"), SAME("model"), SAME("cache_salt"),
+                                   SAME("service_tier"), SAME("deadline"), {.theirs = NULL}};
+#undef SAME
 
-/* The body of the completion. */
-static json_t *body_of(const json_t *given) {
-    json_t *body = json_pack("{s:i,s:b}", "max_tokens", 0, "echo", 1);
-    json_t *input = serve_field(given, "input");
-    if (input) json_object_set(body, "prompt", input);
-    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
-        if (serve_field(given, passed_on[i])) json_object_set(body, passed_on[i], serve_field(given, passed_on[i]));
-    return body;
-}
-
-static bool pooling_read(const json_t *body, hunch_pooling *out, serve_error *err) {
+static bool pooling_read(const serve_view *v, hunch_pooling *out, serve_error *err) {
     const char *word = "last";
-    if (!serve_field_text(body, "pooling", &word, err)) return false;
+    if (!serve_field_text(v, "pooling", &word, err)) return false;
     *out = strcmp(word, "mean") == 0 ? HUNCH_POOL_MEAN : strcmp(word, "last") == 0 ? HUNCH_POOL_LAST : HUNCH_POOL_NONE;
-    return *out != HUNCH_POOL_NONE ? true : serve_fail(err, 400, "pooling", "pooling is neither \"last\" nor \"mean\"");
+    return *out != HUNCH_POOL_NONE ? true : serve_wrong(err, v, "pooling", " is neither \"last\" nor \"mean\"");
 }
 
-static bool dimensions_check(const json_t *body, const hunch_model *m, serve_error *err) {
+static bool dimensions_check(const serve_view *v, const hunch_model *m, serve_error *err) {
     hunch_model_info info;
     int64_t given;
     hunch_model_get_info(m, &info);
     given = info.hidden;
-    if (!serve_field_int(body, "dimensions", 1, INT32_MAX, &given, err)) return false;
+    if (!serve_field_int(v, "dimensions", 1, INT32_MAX, &given, err)) return false;
     return given == info.hidden
                ? true
-               : serve_fail(err, 400, "dimensions", "dimensions is %lld: this model's vectors have %d, and are not cut", (long long)given,
-                            info.hidden);
+               : serve_wrong(err, v, "dimensions", " is %lld: this model's vectors have %d, and are not cut", (long long)given,
+                             info.hidden);
 }
 
-static bool format_read(const json_t *body, bool *packed, serve_error *err) {
+static bool format_read(const serve_view *v, bool *packed, serve_error *err) {
     const char *word = "float";
-    if (!serve_field_text(body, "encoding_format", &word, err)) return false;
+    if (!serve_field_text(v, "encoding_format", &word, err)) return false;
     *packed = strcmp(word, "base64") == 0;
     if (*packed || strcmp(word, "float") == 0) return true;
-    return serve_fail(err, 400, "encoding_format", "encoding_format is neither \"float\" nor \"base64\"");
+    return serve_wrong(err, v, "encoding_format", " is neither \"float\" nor \"base64\"");
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------- */
@@ -100,19 +92,12 @@ const serve_protocol serve_vectors = {.error = serve_error_json, .whole = answer
 
 bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
-    serve_asked asked = *q;
+    const serve_view own = {.body = q->body}, v = {.body = q->body, .names = names};
+    serve_wanted w = {.prompt_only = true};
     hunch_pooling pooling;
     bool packed;
-    if (!m || !pooling_read(q->body, &pooling, err) || !dimensions_check(q->body, m, err) || !format_read(q->body, &packed, err))
-        return false;
-    if (!serve_field(q->body, "input")) return serve_fail(err, 400, "input", "input is missing");
-    asked.body = body_of(q->body);
-    r->call = serve_request_read(s, &asked, false, err);
-    json_decref(asked.body);
-    if (!r->call) {
-        if (strcmp(err->param, "prompt") == 0) memcpy(err->param, "input", sizeof "input");
-        return false;
-    }
+    if (!m || !pooling_read(&own, &pooling, err) || !dimensions_check(&own, m, err) || !format_read(&own, &packed, err) ||
+        !(r->call = serve_request_read(s, q, &v, &w, false, err))) return false;
     r->call->request.pooling = pooling;
     r->call->packed = packed;
     return true;

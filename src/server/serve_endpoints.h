@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_endpoints.h - endpoints that have files of their own: of texts and tokens (serve_texts.c), of vectors
+/* serve_endpoints.h - endpoints that have files of their own: OpenAI's (serve_openai.c), of texts and tokens (serve_texts.c), of vectors
  * (serve_embeddings.c), and those of other protocols. */
 #ifndef HN_SERVE_ENDPOINTS_H
 #define HN_SERVE_ENDPOINTS_H
 
 #include "server/serve_server.h"
 
+bool serve_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
+bool serve_completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_tokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_apply_template(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
@@ -24,7 +26,6 @@ bool serve_ollama_tags(serve_server *s, const serve_asked *q, serve_reply *r, se
 bool serve_ollama_running(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_ollama_version(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
-json_t *serve_ollama_model(const json_t *body, const char *field); /* the name without its tag: new; NULL: missing */
 bool serve_llama_completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 json_t *serve_llama_settings(const hunch_request *r); /* by llama.cpp's names: new */
 bool serve_slots(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);

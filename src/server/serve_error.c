@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_load.h"
-
 static void fill(serve_error *e, int http, const char *code, const char *param, const char *fmt, va_list list) {
     *e = (serve_error){.http = http, .code = code};
     snprintf(e->param, sizeof e->param, "%s", param ? param : "");
@@ -27,17 +25,6 @@ bool serve_fail_code(serve_error *e, int http, const char *code, const char *par
     va_start(list, fmt);
     fill(e, http, code, param, fmt, list);
     va_end(list);
-    return false;
-}
-
-bool serve_fail_value(serve_error *e, const char *param, const json_t *value, const char *fmt, ...) {
-    char shown[100];
-    va_list list;
-    va_start(list, fmt);
-    fill(e, 400, NULL, param, fmt, list);
-    va_end(list);
-    const size_t n = strlen(e->message);
-    snprintf(e->message + n, sizeof e->message - n, ", it is %s", hn_json_show(value, shown, sizeof shown));
     return false;
 }
 

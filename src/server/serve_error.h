@@ -20,8 +20,6 @@ typedef struct serve_error {
 /* Both return false: `return serve_fail(e, 400, "stop", "...")`. param NULL: none. */
 bool serve_fail(serve_error *e, int http, const char *param, const char *fmt, ...) HN_PRINTF(4, 5);
 bool serve_fail_code(serve_error *e, int http, const char *code, const char *param, const char *fmt, ...) HN_PRINTF(5, 6);
-/* 400, of a field whose value is wrong: the message ends with the value as it was sent, cut if it is long. */
-bool serve_fail_value(serve_error *e, const char *param, const json_t *value, const char *fmt, ...) HN_PRINTF(4, 5);
 /* An error of the library: a request that cannot be served is 400, memory 503, everything else 500. */
 bool serve_fail_hunch(serve_error *e, const char *param, const hunch_error *err);
 /* The object; id, of the request, is not in it (serve_protocol.h). */

@@ -10,19 +10,11 @@
 #include "server/serve_bytes.h"
 #include "server/serve_fields.h"
 
-/* A grammar's source. */
-typedef struct source {
-    bool given;
-    hunch_grammar_kind kind;
-    const char *field; /* for messages */
-    serve_bytes text;
-} source;
-
-static bool twice(const source *s, const char *field, serve_error *err) {
+static bool twice(const serve_form *s, const char *field, serve_error *err) {
     return s->given ? !serve_fail(err, 400, field, "%s and %s: expected one of them", s->field, field) : false;
 }
 
-static bool add(source *s, hunch_grammar_kind kind, const char *field, const char *text, size_t n, serve_error *err) {
+static bool add(serve_form *s, hunch_grammar_kind kind, const char *field, const char *text, size_t n, serve_error *err) {
     if (twice(s, field, err)) return false;
     s->given = true;
     s->kind = kind;
@@ -32,13 +24,16 @@ static bool add(source *s, hunch_grammar_kind kind, const char *field, const cha
 
 /* ---- kinds of values ----------------------------------------------------------------------------------------- */
 
-static bool take_object(source *s, const char *field, const json_t *value, serve_error *err) {
-    if (!json_is_boolean(value)) return serve_fail(err, 400, field, "%s is not a boolean", field);
-    return json_is_true(value) ? add(s, HUNCH_GRAMMAR_JSON_OBJECT, field, "", 0, err) : true;
+bool serve_form_object(serve_form *s, const char *field, serve_error *err) {
+    return add(s, HUNCH_GRAMMAR_JSON_OBJECT, field, "", 0, err);
 }
 
-/* A schema, or the text of one. */
-static bool take_schema(source *s, const char *field, const json_t *value, serve_error *err) {
+static bool take_object(serve_form *s, const char *field, const json_t *value, serve_error *err) {
+    if (!json_is_boolean(value)) return serve_fail(err, 400, field, "%s is not a boolean", field);
+    return json_is_true(value) ? serve_form_object(s, field, err) : true;
+}
+
+bool serve_form_schema(serve_form *s, const char *field, const json_t *value, serve_error *err) {
     if (json_is_string(value))
         return add(s, HUNCH_GRAMMAR_JSON_SCHEMA, field, json_string_value(value), json_string_length(value), err);
     if (!hn_json_is_object(value) && !json_is_boolean(value)) return serve_fail(err, 400, field, "%s is not a JSON schema", field);
@@ -48,16 +43,21 @@ static bool take_schema(source *s, const char *field, const json_t *value, serve
     return taken;
 }
 
-static bool take_text(source *s, hunch_grammar_kind kind, const char *field, const json_t *value, serve_error *err) {
+bool serve_form_strict(serve_form *s, const json_t *strict) {
+    if (json_is_false(strict)) s->kind = HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE;
+    return true;
+}
+
+static bool take_text(serve_form *s, hunch_grammar_kind kind, const char *field, const json_t *value, serve_error *err) {
     if (json_string_length(value) == 0) return serve_fail(err, 400, field, "%s is not a text of at least one byte", field);
     return add(s, kind, field, json_string_value(value), json_string_length(value), err);
 }
 
-static bool take_regex(source *s, const char *field, const json_t *value, serve_error *err) {
+static bool take_regex(serve_form *s, const char *field, const json_t *value, serve_error *err) {
     return take_text(s, HUNCH_GRAMMAR_REGEX, field, value, err);
 }
 
-static bool take_grammar(source *s, const char *field, const json_t *value, serve_error *err) {
+static bool take_grammar(serve_form *s, const char *field, const json_t *value, serve_error *err) {
     return take_text(s, HUNCH_GRAMMAR_GBNF, field, value, err);
 }
 
@@ -74,7 +74,7 @@ static bool literal_add(serve_bytes *to, const char *text, size_t n) {
 }
 
 /* One of these texts. */
-static bool take_choice(source *s, const char *field, const json_t *value, serve_error *err) {
+static bool take_choice(serve_form *s, const char *field, const json_t *value, serve_error *err) {
     static const char root[] = "root ::= ", or[] = " | ";
     const size_t n = json_array_size(value);
     if (n == 0) return serve_fail(err, 400, field, "%s is not a list of at least one text", field);
@@ -94,15 +94,15 @@ static bool take_choice(source *s, const char *field, const json_t *value, serve
 /* The fields of the body and, with their short names, of vLLM's structured_outputs. */
 static const struct {
     const char *name, *in_structured;
-    bool (*take)(source *s, const char *field, const json_t *value, serve_error *err);
+    bool (*take)(serve_form *s, const char *field, const json_t *value, serve_error *err);
 } fields[] = {
-    {"guided_json", "structured_outputs.json", take_schema},       {"guided_regex", "structured_outputs.regex", take_regex},
+    {"guided_json", "structured_outputs.json", serve_form_schema},       {"guided_regex", "structured_outputs.regex", take_regex},
     {"guided_choice", "structured_outputs.choice", take_choice},   {"guided_grammar", "structured_outputs.grammar", take_grammar},
-    {"guided_json_object", "structured_outputs.json_object", take_object}, {"json_schema", NULL, take_schema},
+    {"guided_json_object", "structured_outputs.json_object", take_object}, {"json_schema", NULL, serve_form_schema},
     {"grammar", NULL, take_grammar}};
 enum { FIELDS = sizeof fields / sizeof *fields, PREFIX = sizeof "structured_outputs." - 1 };
 
-static bool structured_read(source *s, const json_t *outputs, serve_error *err) {
+static bool structured_read(serve_form *s, const json_t *outputs, serve_error *err) {
     const char *key;
     json_t *value;
     if (!hn_json_is_object(outputs)) return serve_fail(err, 400, "structured_outputs", "structured_outputs is not an object");
@@ -116,29 +116,28 @@ static bool structured_read(source *s, const json_t *outputs, serve_error *err) 
     return true;
 }
 
-static bool format_read(source *s, const json_t *format, serve_error *err) {
+static bool format_read(serve_form *s, const json_t *format, serve_error *err) {
     static const char name[] = "response_format", schema_name[] = "response_format.json_schema.schema";
     const char *type = json_string_value(json_object_get(format, "type"));
     const json_t *schema = json_object_get(format, "schema"); /* llama.cpp's place for it */
     if (!hn_json_is_object(format)) return serve_fail(err, 400, name, "response_format is not an object");
     if (type && strcmp(type, "text") == 0) return true;
     if (type && strcmp(type, "json_object") == 0)
-        return schema ? take_schema(s, "response_format.schema", schema, err) : add(s, HUNCH_GRAMMAR_JSON_OBJECT, name, "", 0, err);
+        return schema ? serve_form_schema(s, "response_format.schema", schema, err) : serve_form_object(s, name, err);
     if (!type || strcmp(type, "json_schema") != 0)
         return serve_fail(err, 400, name, "response_format.type is none of text, json_object, json_schema");
     const json_t *named = json_object_get(format, "json_schema");
     if (!schema) schema = json_object_get(named, "schema");
-    if (schema && json_is_false(json_object_get(named, "strict")))
-        return take_schema(s, schema_name, schema, err) && (s->kind = HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE, true);
-    return schema ? take_schema(s, schema_name, schema, err) : serve_fail(err, 400, schema_name, "%s is missing", schema_name);
+    if (!schema) return serve_fail(err, 400, schema_name, "%s is missing", schema_name);
+    return serve_form_schema(s, schema_name, schema, err) && serve_form_strict(s, json_object_get(named, "strict"));
 }
 
-static bool source_read(source *s, const json_t *body, serve_error *err) {
-    const json_t *format = serve_field(body, "response_format"), *outputs = serve_field(body, "structured_outputs");
+static bool form_read(serve_form *s, const serve_view *v, serve_error *err) {
+    const json_t *format = serve_field(v, "response_format"), *outputs = serve_field(v, "structured_outputs");
     if (format && !format_read(s, format, err)) return false;
     if (outputs && !structured_read(s, outputs, err)) return false;
     for (int i = 0; i < FIELDS; i++) {
-        const json_t *value = serve_field(body, fields[i].name);
+        const json_t *value = serve_field(v, fields[i].name);
         if (!value || (json_is_string(value) && json_string_length(value) == 0)) continue; /* llama.cpp's clients send "" for none */
         if (!fields[i].take(s, fields[i].name, value, err)) return false;
     }
@@ -148,20 +147,18 @@ static bool source_read(source *s, const json_t *body, serve_error *err) {
 bool serve_grammar_given(const json_t *body) {
     static const char *const others[] = {"response_format", "structured_outputs", "format", "text", "output_format", "output_config"};
     for (int i = 0; i < FIELDS; i++)
-        if (serve_field(body, fields[i].name)) return true;
+        if (serve_value(body, fields[i].name)) return true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (serve_field(body, others[i])) return true;
+        if (serve_value(body, others[i])) return true;
     return false;
 }
 
-bool serve_grammar_read(serve_call *c, const json_t *body, serve_error *err) {
+bool serve_grammar_read(serve_call *c, const serve_view *v, serve_form *f, serve_error *err) {
     const bool thinks = c->n_prompts > 0 && c->prompts[0].thinks;
     const hunch_grammar_start start = !c->chat ? HUNCH_GRAMMAR_AT_ONCE : thinks ? HUNCH_GRAMMAR_IN_THINKING : HUNCH_GRAMMAR_AFTER_THINKING;
-    source s = {0};
     hunch_error why = {0};
-    bool read = source_read(&s, body, err);
-    if (read && s.given && hunch_grammar_open(&c->request.grammar, c->model, s.kind, s.text.at, s.text.n, start, &why))
-        read = serve_fail_hunch(err, s.field, &why);
-    serve_bytes_free(&s.text);
-    return read;
+    if (!form_read(f, v, err)) return false;
+    if (f->given && hunch_grammar_open(&c->request.grammar, c->model, f->kind, f->text.at, f->text.n, start, &why))
+        return serve_fail_hunch(err, f->field, &why);
+    return true;
 }

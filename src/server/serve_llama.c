@@ -2,117 +2,55 @@
 /* serve_llama.c - llama.cpp's /completion: bodies as those of text completions, and answers in its shape. /props and /slots are in
  * serve_about.c. docs/protocols.md lists the fields. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/serve_about.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
-#include "server/serve_prompt.h"
-#include "server/serve_translate.h"
+#include "server/serve_parameters.h"
+#include "server/serve_request.h"
 
-static const serve_name names[] = {{"prompt", "prompt", false},
-                                   {"stream", "stream", false},
-                                   {"stop", "stop", false},
-                                   {"repeat_penalty", "repetition_penalty", false},
-                                   {"grammar", "grammar", false},
-                                   {"json_schema", "json_schema", false},
-                                   {"n_cmpl", "n", false},
-                                   {"n_predict", "max_tokens", true},
-                                   {"n_probs", "logprobs", true},
-                                   {NULL, NULL, false}};
+#define SAME(name) {.theirs = name, .ours = name}
+static const serve_name names[] = {SAME("prompt"), SAME("stream"), SAME("stop"), SAME("grammar"), SAME("json_schema"),
+                                   SAME("repeat_last_n"),
+                                   {.theirs = "return_tokens", .ours = "return_token_ids"},
+                                   {.theirs = "repeat_penalty", .ours = "repetition_penalty"},
+                                   {.theirs = "n_cmpl", .ours = "n"},
+                                   {.theirs = "n_predict", .ours = "max_tokens", .none = true, .from = -1, .to = -1},
+                                   {.theirs = "n_probs", .ours = "logprobs", .none = true, .from = 0, .to = 0},
+                                   {.theirs = "seed", .ours = "seed", .none = true, .from = -1, .to = -1}, /* any */
+                                   SERVE_NAMES};
+#undef SAME
 
 /* ---- fields -------------------------------------------------------------------------------------------------- */
 
-/* -1: as many tokens as the context holds; 0: the prompt alone. */
-static bool length_make(json_t *to, const json_t *body, int context, serve_error *err) {
-    int64_t most = -1;
-    if (!serve_field_int(body, "n_predict", -1, INT32_MAX, &most, err)) return false;
-    json_object_set_new(to, "max_tokens", json_integer(most < 0 ? context : most));
-    if (most == 0) json_object_set_new(to, "echo", json_true());
-    return true;
-}
-
-static bool probabilities_make(json_t *to, const json_t *body, serve_error *err) {
-    int64_t n = 0;
-    bool after = false;
-    if (!serve_field_int(body, "n_probs", 0, HUNCH_MOST_TOP_LOGPROBS, &n, err) ||
-        !serve_field_bool(body, "post_sampling_probs", &after, err)) return false;
-    if (after) return serve_fail(err, 400, "post_sampling_probs", "post_sampling_probs: only false is supported");
-    if (n) json_object_set_new(to, "logprobs", json_integer(n));
-    return true;
-}
-
-/* One pair of a list: a token or a text, and a number or false. */
-static bool bias_take(json_t *to, hunch_model *m, const json_t *pair, serve_error *err) {
-    const json_t *what = json_array_get(pair, 0), *bias = json_array_get(pair, 1);
-    const bool ban = json_is_false(bias);
-    hunch_token *ids = NULL;
-    size_t n = 0;
-    if (json_array_size(pair) != 2 || !(json_is_integer(what) || json_string_length(what)) || !(ban || json_is_number(bias)))
-        return serve_fail(err, 400, "logit_bias", "logit_bias is not a list of [token or text, number or false], or an object");
-    if (json_is_string(what) &&
-        !serve_prompt_tokenize(m, json_string_value(what), json_string_length(what), 0, "logit_bias", SIZE_MAX, &ids, &n, err))
-        return false;
-    for (size_t i = 0; i < (ids ? n : 1); i++) {
-        char id[24];
-        snprintf(id, sizeof id, "%lld", ids ? (long long)ids[i] : (long long)json_integer_value(what));
-        json_object_set_new(to, id, ban ? json_integer(-100) : json_real(json_number_value(bias)));
-    }
-    hunch_free(ids);
-    return true;
-}
-
-static bool bias_make(json_t *to, hunch_model *m, const json_t *body, serve_error *err) {
-    const json_t *list = serve_field(body, "logit_bias"), *pair;
-    size_t i;
-    if (!json_is_array(list)) return true;
-    json_t *all = json_object();
-    json_object_set_new(to, "logit_bias", all);
-    json_array_foreach(list, i, pair)
-        if (!bias_take(all, m, pair, err)) return false;
-    return true;
-}
-
-static bool others_check(const json_t *body, serve_error *err) {
+static bool others_check(const serve_view *v, serve_error *err) {
     static const serve_only only[] = {{"mirostat", 0}, {"dynatemp_range", 0}, {"n_indent", 0}, {NULL, 0}};
     static const serve_expected kinds[] = {
         {"mirostat_tau", SERVE_IS_NUMBER}, {"mirostat_eta", SERVE_IS_NUMBER}, {"dynatemp_exponent", SERVE_IS_NUMBER},
         {"n_keep", SERVE_IS_WHOLE}, {"n_discard", SERVE_IS_WHOLE}, {"id_slot", SERVE_IS_WHOLE}, {"cache_prompt", SERVE_IS_BOOL},
-        {"return_tokens", SERVE_IS_BOOL}, {"timings_per_token", SERVE_IS_BOOL}, {"return_progress", SERVE_IS_BOOL},
-        {"response_fields", SERVE_IS_LIST}, {NULL, 0}};
+        {"timings_per_token", SERVE_IS_BOOL}, {"return_progress", SERVE_IS_BOOL}, {"response_fields", SERVE_IS_LIST}, {NULL, 0}};
     static const char *const empty[] = {"samplers", "lora", "image_data", "multimodal_data", "response_fields"};
     int64_t keep = 0, time = 0;
-    if (!serve_only_check(body, "", only, err) || !serve_kinds_check(body, "", kinds, err) ||
-        !serve_field_int(body, "min_keep", 0, 1, &keep, err) || !serve_field_int(body, "t_max_predict_ms", -1, 0, &time, err)) return false;
+    bool after = false;
+    if (!serve_only_check(v, only, err) || !serve_kinds_check(v, kinds, err) || !serve_field_int(v, "min_keep", 0, 1, &keep, err) ||
+        !serve_field_int(v, "t_max_predict_ms", -1, 0, &time, err) || !serve_field_bool(v, "post_sampling_probs", &after, err))
+        return false;
+    if (after) return serve_wrong(err, v, "post_sampling_probs", ": only false is supported");
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
-        const json_t *value = serve_field(body, empty[i]);
+        const json_t *value = serve_field(v, empty[i]);
         if (value && !(json_is_array(value) && json_array_size(value) == 0))
-            return serve_fail(err, 400, empty[i], "%s is not supported: expected none, or an empty list", empty[i]);
+            return serve_wrong(err, v, empty[i], " is not supported: expected none, or an empty list");
     }
     return true;
 }
 
-/* The body of a completion; NULL after an error. */
-static json_t *completion_body(serve_server *s, hunch_model *m, const json_t *body, serve_error *err) {
-    json_t *to = serve_translated(body, names);
-    const json_t *seed = serve_field(body, "seed");
-    if (json_is_integer(seed) && json_integer_value(seed) == -1) json_object_del(to, "seed"); /* any */
-    if (length_make(to, body, serve_engine_context(s->engine), err) && probabilities_make(to, body, err) && bias_make(to, m, body, err) &&
-        serve_window_read(to, body, "", err) && others_check(body, err))
-        return to;
-    json_decref(to);
-    return NULL;
-}
-
+/* n_predict -1: as many tokens as the context holds; 0: the prompt alone. */
 bool serve_llama_completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
-    hunch_model *m = serve_model(s, err);
-    json_t *body = m ? completion_body(s, m, q->body, err) : NULL;
-    bool tokens = false;
-    if (!body || !serve_field_bool(q->body, "return_tokens", &tokens, err)) return json_decref(body), false;
-    r->call = serve_translated_call(s, q, body, false, names, err);
-    if (r->call) r->call->token_ids = tokens;
+    const serve_view own = {.body = q->body}, v = {.body = q->body, .names = names};
+    const json_t *most = serve_field(&v, "max_tokens");
+    serve_wanted w = {.most = serve_engine_context(s->engine), .echo = most && json_integer_value(most) == 0};
+    if (serve_model(s, err) && others_check(&own, err)) r->call = serve_request_read(s, q, &v, &w, false, err);
     return r->call != NULL;
 }
 

@@ -11,128 +11,86 @@
 #include "server/serve_answer.h"
 #include "server/serve_blocks.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
+#include "server/serve_parameters.h"
 #include "server/serve_request.h"
 #include "server/serve_tools.h"
-#include "server/serve_translate.h"
 
-static const serve_name options[] = {{"options.temperature", "temperature", false},
-                                     {"options.top_k", "top_k", false},
-                                     {"options.top_p", "top_p", false},
-                                     {"options.min_p", "min_p", false},
-                                     {"options.typical_p", "typical_p", false},
-                                     {"options.repeat_penalty", "repetition_penalty", false},
-                                     {"options.presence_penalty", "presence_penalty", false},
-                                     {"options.frequency_penalty", "frequency_penalty", false},
-                                     {"options.seed", "seed", false},
-                                     {"options.stop", "stop", false},
-                                     {"options.num_predict", "max_tokens", true},
-                                     {"think", "reasoning_effort", true},
-                                     {"format", "response_format", true},
-                                     {"format", "response_format.json_schema.schema", true},
-                                     {NULL, NULL, false}};
-static const serve_name both[] = {{"tools", "tools", false}, {"top_logprobs", "top_logprobs", false}, {NULL, NULL, false}};
+/* Names that do not tell what a prompt is: those of a chat, and of a text. */
+#define SAME(name) {.theirs = name, .ours = name}
+#define OPTION(name) {.theirs = "options." name, .ours = name}
+#define NAMES                                                                                                                          \
+    SAME("stream"), SAME("tools"), SAME("logprobs"), SAME("top_logprobs"), OPTION("stop"), OPTION("repeat_last_n"),                     \
+        {.theirs = "options.repeat_penalty", .ours = "repetition_penalty"},                                                             \
+        {.theirs = "options.num_predict", .ours = "max_tokens", .none = true, .from = -2, .to = -1}, /* what the context holds */       \
+        {.theirs = "options.seed", .ours = "seed", .none = true, .from = -1, .to = -1},              /* any */                          \
+        SERVE_NAMES_IN_OPTIONS
+static const serve_name of_chats[] = {SAME("messages"), NAMES};
+static const serve_name of_generate[] = {{.theirs = "prompt", .ours = "messages"}, SAME("prompt"), NAMES};
 
 /* ---- fields -------------------------------------------------------------------------------------------------- */
 
 /* Sizes of a machine's memory and ways to use it, which a server has set when it started; and what is of other samplers. */
-static bool options_check(const json_t *given, int context, serve_error *err) {
+static bool options_check(const serve_view *v, int context, serve_error *err) {
     static const serve_expected kinds[] = {
-        {"num_keep", SERVE_IS_WHOLE}, {"num_batch", SERVE_IS_WHOLE}, {"num_gpu", SERVE_IS_WHOLE}, {"main_gpu", SERVE_IS_WHOLE},
-        {"num_thread", SERVE_IS_WHOLE}, {"numa", SERVE_IS_BOOL}, {"low_vram", SERVE_IS_BOOL}, {"f16_kv", SERVE_IS_BOOL},
-        {"logits_all", SERVE_IS_BOOL}, {"vocab_only", SERVE_IS_BOOL}, {"use_mmap", SERVE_IS_BOOL}, {"use_mlock", SERVE_IS_BOOL},
-        {"embedding_only", SERVE_IS_BOOL}, {"mirostat_tau", SERVE_IS_NUMBER}, {"mirostat_eta", SERVE_IS_NUMBER}, {NULL, 0}};
-    static const serve_only only[] = {{"mirostat", 0}, {"tfs_z", 1}, {NULL, 0}};
+        {"options.num_keep", SERVE_IS_WHOLE}, {"options.num_batch", SERVE_IS_WHOLE}, {"options.num_gpu", SERVE_IS_WHOLE},
+        {"options.main_gpu", SERVE_IS_WHOLE}, {"options.num_thread", SERVE_IS_WHOLE}, {"options.numa", SERVE_IS_BOOL},
+        {"options.low_vram", SERVE_IS_BOOL}, {"options.f16_kv", SERVE_IS_BOOL}, {"options.logits_all", SERVE_IS_BOOL},
+        {"options.vocab_only", SERVE_IS_BOOL}, {"options.use_mmap", SERVE_IS_BOOL}, {"options.use_mlock", SERVE_IS_BOOL},
+        {"options.embedding_only", SERVE_IS_BOOL}, {"options.mirostat_tau", SERVE_IS_NUMBER}, {"options.mirostat_eta", SERVE_IS_NUMBER},
+        {NULL, 0}};
+    static const serve_only only[] = {{"options.mirostat", 0}, {"options.tfs_z", 1}, {NULL, 0}};
+    const json_t *given = serve_field(v, "options"), *most = serve_field(v, "options.num_predict");
     int64_t size = 0;
     bool newline = true;
-    if (!serve_kinds_check(given, "options.", kinds, err) || !serve_only_check(given, "options.", only, err) ||
-        !serve_field_int(given, "options.num_ctx", 1, INT32_MAX, &size, err) ||
-        !serve_field_bool(given, "options.penalize_newline", &newline, err)) return false;
+    if (given && !hn_json_is_object(given)) return serve_wrong(err, v, "options", " is not an object");
+    if (json_is_integer(most) && json_integer_value(most) == 0)
+        return serve_wrong(err, v, "options.num_predict", " is 0: an answer has at least one token");
+    if (!serve_kinds_check(v, kinds, err) || !serve_only_check(v, only, err) ||
+        !serve_field_int(v, "options.num_ctx", 1, INT32_MAX, &size, err) ||
+        !serve_field_bool(v, "options.penalize_newline", &newline, err)) return false;
     if (size > context)
-        return serve_fail(err, 400, "options.num_ctx", "options.num_ctx is %lld, but the context holds %d", (long long)size, context);
-    return newline ? true : serve_fail(err, 400, "options.penalize_newline", "options.penalize_newline: only true is supported");
-}
-
-static bool options_make(json_t *to, const json_t *body, int context, serve_error *err) {
-    const json_t *given = serve_field(body, "options");
-    int64_t most = -1;
-    if (given && !hn_json_is_object(given)) return serve_fail(err, 400, "options", "options is not an object");
-    if (!given) given = json_null();
-    serve_translate(to, given, options);
-    if (!serve_field_int(given, "options.num_predict", -2, INT32_MAX, &most, err)) return false;
-    if (most == 0) return serve_fail(err, 400, "options.num_predict", "options.num_predict is 0: an answer has at least one token");
-    json_object_set_new(to, "max_tokens", json_integer(most < 0 ? context : most)); /* -1, -2: what the context holds */
-    const json_t *seed = serve_field(given, "seed");
-    if (json_is_integer(seed) && json_integer_value(seed) == -1) json_object_del(to, "seed"); /* any */
-    return options_check(given, context, err) && serve_window_read(to, given, "options.", err);
+        return serve_wrong(err, v, "options.num_ctx", " is %lld, but the context holds %d", (long long)size, context);
+    return newline ? true : serve_wrong(err, v, "options.penalize_newline", ": only true is supported");
 }
 
 /* "think": whether the template lets the model think, or how long. */
-static bool think_make(json_t *to, const json_t *body, serve_error *err) {
-    json_t *given = serve_field(body, "think");
+static bool think_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "think");
     if (!given) return true;
-    if (!json_is_boolean(given) && !json_string_length(given)) return serve_fail(err, 400, "think", "think is not true, false or a level");
-    if (json_is_string(given)) json_object_set(to, "reasoning_effort", given);
-    serve_think(to, !json_is_false(given));
+    if (!json_is_boolean(given) && !json_string_length(given)) return serve_wrong(err, v, "think", " is not true, false or a level");
+    if (json_is_string(given)) w->effort = given;
+    w->think = json_is_false(given) ? -1 : 1;
     return true;
 }
 
-static bool format_make(json_t *to, const json_t *body, serve_error *err) {
-    json_t *given = serve_field(body, "format");
+static bool format_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "format");
     const char *word = json_string_value(given);
     if (!given || (word && !*word)) return true;
-    if (word && strcmp(word, "json") == 0) json_object_set_new(to, "response_format", json_pack("{s:s}", "type", "json_object"));
-    else if (hn_json_is_object(given))
-        json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O}}", "type", "json_schema", "json_schema", "schema", given));
-    else return serve_fail(err, 400, "format", "format is not \"json\" or a JSON schema");
-    return true;
+    if (word && strcmp(word, "json") == 0) return serve_form_object(&w->form, "format", err);
+    if (hn_json_is_object(given)) return serve_form_schema(&w->form, "format", given, err);
+    return serve_wrong(err, v, "format", " is not \"json\" or a JSON schema");
 }
 
-/* Log-probabilities as chats ask for them, or as completions do. */
-static bool logprobs_make(json_t *to, const json_t *body, bool chat, serve_error *err) {
-    bool wanted = false;
-    int64_t top = 0;
-    if (!serve_field_bool(body, "logprobs", &wanted, err) || !serve_field_int(body, "top_logprobs", 0, 20, &top, err)) return false;
-    if (top && !wanted) return serve_fail(err, 400, "top_logprobs", "top_logprobs needs \"logprobs\": true");
-    if (!wanted) return true;
-    json_object_set_new(to, "logprobs", chat ? json_true() : json_integer(top));
-    if (chat) json_object_set_new(to, "top_logprobs", json_integer(top));
-    return true;
-}
-
-static bool keep_check(const json_t *body, serve_error *err) {
-    const json_t *keep = serve_field(body, "keep_alive");
+static bool keep_check(const serve_view *v, serve_error *err) {
+    const json_t *keep = serve_field(v, "keep_alive");
     return !keep || hn_json_is_number(keep) || json_is_string(keep)
                ? true
-               : serve_fail(err, 400, "keep_alive", "keep_alive is not a number or a text");
+               : serve_wrong(err, v, "keep_alive", " is not a number or a text");
 }
 
-/* Ollama's names of models have a tag. */
-json_t *serve_ollama_model(const json_t *body, const char *field) {
-    json_t *given = serve_field(body, field);
-    static const char tag[] = ":latest";
-    const char *name = json_string_value(given);
-    const size_t n = name ? strlen(name) : 0, end = sizeof tag - 1;
-    return n > end && strcmp(name + n - end, tag) == 0 ? json_stringn(name, n - end) : json_incref(given);
-}
-
-/* What both endpoints have, in our words. False after an error. */
-static bool shared_make(json_t *to, serve_server *s, const json_t *body, bool chat, serve_error *err) {
-    bool stream = true;
-    serve_translate(to, body, serve_own_names);
-    json_t *model = serve_ollama_model(body, "model");
-    if (model) json_object_set_new(to, "model", model);
-    if (!serve_field_bool(body, "stream", &stream, err)) return false;
-    json_object_set_new(to, "stream", json_boolean(stream));
-    return options_make(to, body, serve_engine_context(s->engine), err) && (!chat || think_make(to, body, err)) &&
-           format_make(to, body, err) && logprobs_make(to, body, chat, err) && keep_check(body, err);
+/* What both endpoints have. */
+static bool shared_read(serve_wanted *w, serve_server *s, const serve_view *v, bool chat, serve_error *err) {
+    w->most = serve_engine_context(s->engine);
+    w->stream = w->switched = true;
+    return options_check(v, w->most, err) && (!chat || think_read(w, v, err)) && format_read(w, v, err) && keep_check(v, err);
 }
 
 static json_t *head_json(const serve_server *s);
 
 /* Nothing is asked: clients load a model so, or unload it, which is done at once here. */
 static bool nothing_asked(const serve_server *s, const json_t *body, bool chat, serve_reply *r) {
-    const json_t *keep = serve_field(body, "keep_alive");
+    const json_t *keep = serve_value(body, "keep_alive");
     r->json = head_json(s);
     if (chat) json_object_set_new(r->json, "message", json_pack("{s:s,s:s}", "role", "assistant", "content", ""));
     else json_object_set_new(r->json, "response", json_string(""));
@@ -141,52 +99,40 @@ static bool nothing_asked(const serve_server *s, const json_t *body, bool chat, 
     return true;
 }
 
-static bool call_make(serve_server *s, const serve_asked *q, json_t *to, bool chat, serve_reply *r, serve_error *err) {
-    r->call = serve_translated_call(s, q, to, chat, options, err);
-    return r->call != NULL;
-}
-
 /* ---- generate ------------------------------------------------------------------------------------------------ */
 
-static bool generate_check(const json_t *body, bool *raw, serve_error *err) {
+static bool generate_check(const serve_view *v, bool *raw, serve_error *err) {
     static const serve_expected kinds[] = {{"prompt", SERVE_IS_TEXT}, {"system", SERVE_IS_TEXT}, {"template", SERVE_IS_TEXT},
                                            {"suffix", SERVE_IS_TEXT}, {"images", SERVE_IS_LIST}, {"context", SERVE_IS_LIST}, {NULL, 0}};
-    static const char *const refused[] = {"template", "suffix", "images", "context"};
-    if (!serve_kinds_check(body, "", kinds, err) || !serve_field_bool(body, "raw", raw, err)) return false;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_t *value = serve_field(body, refused[i]);
-        if (json_string_length(value) || json_array_size(value))
-            return serve_fail(err, 400, refused[i], "%s is not supported; earlier turns go to /api/chat", refused[i]);
-    }
-    const json_t *prompt = serve_field(body, "prompt");
+    static const char *const refused[] = {"template", "suffix", "images", "context", NULL};
+    if (!serve_kinds_check(v, kinds, err) || !serve_field_bool(v, "raw", raw, err) ||
+        !serve_refused_check(v, refused, "; earlier turns go to /api/chat", err)) return false;
+    const json_t *prompt = serve_field(v, "prompt");
     if (!*raw && prompt && strlen(json_string_value(prompt)) != json_string_length(prompt))
-        return serve_fail(err, 400, "prompt", "prompt has the character U+0000, which only a raw prompt may have");
-    return !*raw || !json_string_length(serve_field(body, "system"))
+        return serve_wrong(err, v, "prompt", " has the character U+0000, which only a raw prompt may have");
+    return !*raw || !json_string_length(serve_field(v, "system"))
                ? true
-               : serve_fail(err, 400, "system", "system is not supported beside raw: a raw prompt is the whole text");
+               : serve_wrong(err, v, "system", " is not supported beside raw: a raw prompt is the whole text");
+}
+
+static bool generate_read(serve_wanted *w, serve_server *s, const serve_view *v, bool *raw, serve_error *err) {
+    json_t *system = serve_field(v, "system"), *prompt = serve_field(v, "prompt");
+    if (!serve_model(s, err) || !generate_check(v, raw, err) || !shared_read(w, s, v, !*raw, err)) return false;
+    w->messages = json_array();
+    if (json_string_length(system)) json_array_append_new(w->messages, serve_message_json("system", json_copy(system)));
+    if (prompt) json_array_append_new(w->messages, serve_message_json("user", json_copy(prompt)));
+    return true;
 }
 
 bool serve_ollama_generate(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
-    const json_t *body = q->body, *system = serve_field(body, "system");
-    json_t *prompt = serve_field(body, "prompt"), *to = json_object();
-    bool raw = false;
-    if (!serve_model(s, err) || !generate_check(body, &raw, err) || !shared_make(to, s, body, !raw, err)) return json_decref(to), false;
-    if (!json_string_length(prompt)) {
-        const bool here = serve_request_model(s, to, err);
-        json_decref(to);
-        return here && nothing_asked(s, body, false, r);
-    }
-    if (raw) json_object_set(to, "prompt", prompt);
-    else {
-        json_t *messages = json_array();
-        if (json_string_length(system))
-            json_array_append_new(messages, serve_message_json("system", json_copy((json_t *)(uintptr_t)system)));
-        json_array_append_new(messages, serve_message_json("user", json_copy(prompt)));
-        json_object_set_new(to, "messages", messages);
-    }
-    if (!call_make(s, q, to, !raw, r, err)) return false;
-    r->call->generate = true;
-    return true;
+    const serve_view own = {.body = q->body}, v = {.body = q->body, .names = of_generate, .tag = ":latest"};
+    serve_wanted w = {0};
+    bool raw = false, ok = generate_read(&w, s, &own, &raw, err);
+    if (ok && !json_string_length(serve_field(&own, "prompt"))) ok = serve_request_model(s, &v, err) && nothing_asked(s, q->body, false, r);
+    else if (ok) ok = (r->call = serve_request_read(s, q, &v, &w, !raw, err)) != NULL;
+    serve_wanted_free(&w);
+    if (r->call) r->call->generate = true;
+    return ok;
 }
 
 /* ---- chat ---------------------------------------------------------------------------------------------------- */
@@ -237,24 +183,24 @@ static bool message_check(const json_t *given, size_t i, serve_error *err) {
     static const serve_expected kinds[] = {{"content", SERVE_IS_TEXT}, {"thinking", SERVE_IS_TEXT}, {"images", SERVE_IS_LIST},
                                            {"tool_calls", SERVE_IS_LIST}, {"tool_name", SERVE_IS_TEXT}, {NULL, 0}};
     char within[40];
-    snprintf(within, sizeof within, "messages[%zu].", i);
+    const serve_view v = {.body = given, .within = within};
+    snprintf(within, sizeof within, "messages[%zu]", i);
     if (!json_string_length(json_object_get(given, "role")))
-        return serve_fail(err, 400, "messages", "messages[%zu] is not an object with a role", i);
-    if (!serve_kinds_check(given, within, kinds, err)) return false;
-    return json_array_size(serve_field(given, "images")) == 0 ||
-           serve_fail(err, 400, "messages", "messages[%zu].images: only text is supported", i);
+        return serve_fail(err, 400, within, "%s is not an object with a role", within);
+    if (!serve_kinds_check(&v, kinds, err)) return false;
+    return json_array_size(serve_field(&v, "images")) == 0 || serve_wrong(err, &v, "images", ": only text is supported");
 }
 
 static bool message_make(turns *t, const json_t *given, size_t i, serve_error *err) {
     if (!message_check(given, i, err)) return false;
-    json_t *content = serve_field(given, "content"), *thinking = serve_field(given, "thinking"), *calls = serve_field(given, "tool_calls");
+    json_t *content = serve_value(given, "content"), *thinking = serve_value(given, "thinking"), *calls = serve_value(given, "tool_calls");
     const char *role = json_string_value(json_object_get(given, "role"));
     json_t *to = serve_message_json(role, content ? json_incref(content) : json_string(""));
     json_array_append_new(t->messages, to);
     if (json_string_length(thinking)) json_object_set(to, "reasoning_content", thinking);
     if (strcmp(role, "tool") == 0) {
-        json_t *name = serve_field(given, "tool_name");
-        if (!name) name = serve_field(given, "name");
+        json_t *name = serve_value(given, "tool_name");
+        if (!name) name = serve_value(given, "name");
         json_object_set_new(to, "tool_call_id", result_id(t, name));
         if (json_is_string(name)) json_object_set(to, "name", name);
         return true;
@@ -265,20 +211,26 @@ static bool message_make(turns *t, const json_t *given, size_t i, serve_error *e
     return true;
 }
 
-bool serve_ollama_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
-    const json_t *given = serve_field(q->body, "messages"), *message;
-    json_t *to = json_object(), *messages = json_array();
-    turns t = {.messages = messages};
+static bool chat_read(serve_wanted *w, serve_server *s, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "messages"), *message, *tools = serve_field(v, "tools");
+    turns t = {.messages = w->messages = json_array()};
     size_t i;
-    json_object_set_new(to, "messages", messages);
-    serve_translate(to, q->body, both);
-    bool ok = serve_model(s, err) && shared_make(to, s, q->body, true, err);
-    if (ok && given && !json_is_array(given)) ok = serve_fail(err, 400, "messages", "messages is not a list of messages");
-    json_array_foreach(given, i, message) ok = ok && message_make(&t, message, i, err);
-    if (ok && serve_ends_with_answer(messages)) json_object_set_new(to, "continue_final_message", json_true());
-    if (ok && json_array_size(given)) return call_make(s, q, to, true, r, err);
-    ok = ok && serve_request_model(s, to, err) && nothing_asked(s, q->body, true, r);
-    json_decref(to);
+    if (!serve_model(s, err) || !shared_read(w, s, v, true, err)) return false;
+    if (given && !json_is_array(given)) return serve_wrong(err, v, "messages", " is not a list of messages");
+    if (tools && !json_is_array(tools)) return serve_wrong(err, v, "tools", " is not a list");
+    w->tools = json_incref((json_t *)(uintptr_t)tools);
+    json_array_foreach(given, i, message) if (!message_make(&t, message, i, err)) return false;
+    w->goes_on = serve_ends_with_answer(w->messages);
+    return true;
+}
+
+bool serve_ollama_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    const serve_view own = {.body = q->body}, v = {.body = q->body, .names = of_chats, .tag = ":latest"};
+    serve_wanted w = {0};
+    bool ok = chat_read(&w, s, &own, err);
+    if (ok && !json_array_size(w.messages)) ok = serve_request_model(s, &v, err) && nothing_asked(s, q->body, true, r);
+    else if (ok) ok = (r->call = serve_request_read(s, q, &v, &w, true, err)) != NULL;
+    serve_wanted_free(&w);
     return ok;
 }
 

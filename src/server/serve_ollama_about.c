@@ -6,9 +6,7 @@
 #include "server/serve_about.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
 #include "server/serve_request.h"
-#include "server/serve_translate.h"
 
 static json_t *details_json(const serve_server *s, const hunch_model *m) {
     hunch_model_info info;
@@ -53,16 +51,11 @@ bool serve_ollama_running(serve_server *s, const serve_asked *q, serve_reply *r,
 bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     const hunch_model *m = serve_model(s, err);
     static const serve_expected kinds[] = {{"verbose", SERVE_IS_BOOL}, {"system", SERVE_IS_TEXT}, {NULL, 0}};
-    const char *field = serve_field(q->body, "model") || !serve_field(q->body, "name") ? "model" : "name";
-    if (!m || !serve_kinds_check(q->body, "", kinds, err)) return false;
-    json_t *named = json_object(), *name = serve_ollama_model(q->body, field);
-    if (name) json_object_set_new(named, "model", name);
-    const bool here = name ? serve_request_model(s, named, err) : serve_fail(err, 400, "model", "model is missing");
-    json_decref(named);
-    if (!here) {
-        snprintf(err->param, sizeof err->param, "%s", field);
-        return false;
-    }
+    static const serve_name names[] = {{.theirs = "model", .ours = "model"}, {.theirs = "name", .ours = "model"}, {.theirs = NULL}};
+    const serve_view v = {.body = q->body}, named = {.body = q->body, .names = names, .tag = ":latest"};
+    if (!m || !serve_kinds_check(&v, kinds, err)) return false;
+    if (!serve_field(&v, "model") && !serve_field(&v, "name")) return serve_wrong(err, &v, "model", " is missing");
+    if (!serve_request_model(s, &named, err)) return false;
     char started[SERVE_TIME], file[300];
     const char *text = serve_about_template(s);
     json_t *can = json_pack("[s]", "completion"), *metadata = serve_about_metadata(s);

@@ -3,7 +3,7 @@
 #ifndef HN_SERVE_PROMPT_H
 #define HN_SERVE_PROMPT_H
 
-#include "server/serve_server.h"
+#include "server/serve_wanted.h"
 
 /* A conversation as its template's text, and which pieces of it the template wrote: names of control tokens in the others are text. */
 typedef struct serve_rendered {
@@ -13,19 +13,21 @@ typedef struct serve_rendered {
     size_t n_pieces;
 } serve_rendered;
 void serve_rendered_free(serve_rendered *r); /* zeroed is fine */
-/* The conversation of a body, to be freed with serve_rendered_free. add: the beginning of the answer follows. */
-bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, serve_rendered *to, serve_error *err);
+/* A conversation, to be freed with serve_rendered_free. add: the beginning of the answer follows. */
+bool serve_prompt_render(serve_server *s, hunch_model *m, const serve_view *v, const serve_wanted *w, bool add, serve_rendered *to,
+                         serve_error *err);
 /* Its ids, to be freed with hunch_free; of more than `most` *ids is NULL, and *n what there are at least. */
-bool serve_rendered_tokenize(hunch_model *m, const serve_rendered *r, size_t most, hunch_token **ids, size_t *n, serve_error *err);
-/* "messages", with "tools" and variables of the template: one prompt. */
-bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
+bool serve_rendered_tokenize(hunch_model *m, const serve_view *v, const serve_rendered *r, size_t most, hunch_token **ids, size_t *n,
+                             serve_error *err);
+/* One prompt of a conversation. */
+bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, const serve_wanted *w, serve_error *err);
 /* "prompt": a text, a list of texts, ids, or a list of lists of ids. */
-bool serve_prompt_completion(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
-/* A text, or a list of text parts, as one text: new. NULL: it is neither. */
-json_t *serve_prompt_content(const json_t *content);
+bool serve_prompt_completion(serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, serve_error *err);
+/* A text, or a list of text parts, as one text: new. NULL: it is neither; *wrong, which may be NULL, has the type of another part. */
+json_t *serve_prompt_content(const json_t *content, const char **wrong);
 /* A text as ids, flags as of hunch_tokenize, freed with hunch_free; of more than `most` *ids is NULL, and *n what there are at least.
  * field: for errors. */
-bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, size_t most, hunch_token **ids,
-                           size_t *n, serve_error *err);
+bool serve_prompt_tokenize(hunch_model *m, const serve_view *v, const char *text, size_t len, int flags, const char *field, size_t most,
+                           hunch_token **ids, size_t *n, serve_error *err);
 
 #endif

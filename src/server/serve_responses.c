@@ -6,22 +6,19 @@
 
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
-#include "server/serve_prompt.h"
-#include "server/serve_translate.h"
+#include "server/serve_openai.h"
+#include "server/serve_parameters.h"
+#include "server/serve_request.h"
 
-static const serve_name names[] = {{"max_output_tokens", "max_completion_tokens", false},
-                                   {"stream", "stream", false},
-                                   {"parallel_tool_calls", "parallel_tool_calls", false},
-                                   {"top_logprobs", "top_logprobs", false},
-                                   {"stop", "stop", false},
-                                   {"input", "messages", true},
-                                   {"tools", "tools", true},
-                                   {"tool_choice", "tool_choice", true},
-                                   {"text.format", "response_format", true},
-                                   {"text.format.schema", "response_format.json_schema.schema", true},
-                                   {"reasoning.effort", "reasoning_effort", true},
-                                   {NULL, NULL, false}};
+static const serve_name names[] = {{.theirs = "max_output_tokens", .ours = "max_completion_tokens"},
+                                   {.theirs = "stream", .ours = "stream"},
+                                   {.theirs = "top_logprobs", .ours = "top_logprobs"},
+                                   {.theirs = "stop", .ours = "stop"},
+                                   {.theirs = "input", .ours = "messages"},
+                                   {.theirs = "tools", .ours = "tools"},
+                                   {.theirs = "tool_choice", .ours = "tool_choice"},
+                                   {.theirs = "reasoning.effort", .ours = "reasoning_effort"},
+                                   SERVE_NAMES};
 
 /* ---- items --------------------------------------------------------------------------------------------------- */
 
@@ -70,10 +67,10 @@ static json_t *parts_text(reader *r, json_t *given, const char *const *types) {
 static bool message_take(reader *r, const json_t *item) {
     static const char *const types[] = {"input_text", "output_text", "text", NULL};
     static const char *const roles[] = {"user", "assistant", "system", "developer", NULL};
+    const serve_view v = {.body = item, .within = r->field};
     const char *role = NULL;
-    serve_error ignored;
-    if (!serve_word_read(item, "role", roles, &role, &ignored) || !role)
-        return serve_fail(r->err, 400, r->field, "%s.role is none of user, assistant, system, developer", r->field);
+    if (!serve_field_word(&v, "role", roles, &role, r->err) || !role)
+        return serve_wrong(r->err, &v, "role", " is none of user, assistant, system, developer");
     snprintf(r->field + strlen(r->field), sizeof r->field - strlen(r->field), ".content");
     json_t *text = parts_text(r, json_object_get(item, "content"), types);
     if (!text) return false;
@@ -109,7 +106,7 @@ static bool output_take(reader *r, const json_t *item) {
 /* Earlier thinking: its text; of what is encrypted nobody here can read anything. */
 static bool reasoning_take(reader *r, const json_t *item) {
     static const char *const types[] = {"reasoning_text", "text", NULL}, *const of_summaries[] = {"summary_text", NULL};
-    json_t *content = serve_field(item, "content"), *summary = serve_field(item, "summary");
+    json_t *content = serve_value(item, "content"), *summary = serve_value(item, "summary");
     const bool whole = json_array_size(content) > 0;
     if (!content && !summary) return true;
     json_t *text = parts_text(r, whole || !summary ? content : summary, whole ? types : of_summaries);
@@ -128,7 +125,7 @@ static bool item_take(reader *r, const json_t *item) {
                  {"function_call", call_take},
                  {"function_call_output", output_take},
                  {"reasoning", reasoning_take}};
-    const json_t *given = serve_field(item, "type");
+    const json_t *given = serve_value(item, "type");
     const char *type = json_string_value(given);
     if (!hn_json_is_object(item)) return serve_fail(r->err, 400, r->field, "%s is not an object", r->field);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -136,24 +133,22 @@ static bool item_take(reader *r, const json_t *item) {
     return serve_fail(r->err, 400, r->field, "%s: an item of type %.40s is not supported", r->field, type ? type : "no text");
 }
 
-/* Instructions and input as messages; NULL after an error. */
-static json_t *messages_make(const json_t *body, serve_error *err) {
-    json_t *to = json_array(), *instructions = serve_field(body, "instructions"), *given = serve_field(body, "input");
+/* Instructions and input as messages. */
+static bool messages_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    json_t *to = w->messages = json_array(), *instructions = serve_field(v, "instructions"), *given = serve_field(v, "input");
     const json_t *item;
     size_t i;
-    bool ok = !instructions || json_is_string(instructions) || serve_fail(err, 400, "instructions", "instructions is not a text");
-    if (ok && json_string_length(instructions)) json_array_append_new(to, serve_message_json("system", json_incref(instructions)));
-    if (ok && json_is_string(given)) json_array_append_new(to, serve_message_json("user", json_incref(given)));
-    else if (ok && !json_array_size(given)) ok = serve_fail(err, 400, "input", "input is not a text or a list of items, or is empty");
+    if (instructions && !json_is_string(instructions)) return serve_wrong(err, v, "instructions", " is not a text");
+    if (json_string_length(instructions)) json_array_append_new(to, serve_message_json("system", json_incref(instructions)));
+    if (json_is_string(given)) json_array_append_new(to, serve_message_json("user", json_incref(given)));
+    else if (!json_array_size(given)) return serve_wrong(err, v, "input", " is not a text or a list of items, or is empty");
     json_array_foreach(given, i, item) {
         reader r = {.to = to, .err = err};
         snprintf(r.field, sizeof r.field, "input[%zu]", i);
-        ok = ok && item_take(&r, item);
+        if (!item_take(&r, item)) return false;
     }
     serve_texts_join(to);
-    if (ok) return to;
-    json_decref(to);
-    return NULL;
+    return true;
 }
 
 /* ---- other fields -------------------------------------------------------------------------------------------- */
@@ -163,7 +158,7 @@ static bool unsupported(serve_error *err, const char *field, const char *value, 
 }
 
 /* What needs a memory of the server, and what is not here. */
-static bool refused_check(const json_t *body, serve_error *err) {
+static bool refused_check(const serve_view *v, serve_error *err) {
     static const struct {
         const char *name, *why;
     } refused[] = {{"previous_response_id", "responses are not kept; send the whole conversation as input"},
@@ -173,13 +168,13 @@ static bool refused_check(const json_t *body, serve_error *err) {
                    {"moderation", "the server has no other model"}};
     bool store = false, background = false;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (serve_field(body, refused[i].name)) return unsupported(err, refused[i].name, "", refused[i].why);
-    if (!serve_field_bool(body, "store", &store, err) || !serve_field_bool(body, "background", &background, err)) return false;
+        if (serve_field(v, refused[i].name)) return unsupported(err, refused[i].name, "", refused[i].why);
+    if (!serve_field_bool(v, "store", &store, err) || !serve_field_bool(v, "background", &background, err)) return false;
     if (store) return unsupported(err, "store", ": true", "responses are not kept; leave it out, or send false");
     return background ? unsupported(err, "background", ": true", "responses are not kept; use a stream") : true;
 }
 
-static bool kinds_check(const json_t *body, serve_error *err) {
+static bool kinds_check(const serve_view *v, serve_error *err) {
     static const serve_expected kinds[] = {
         {"metadata", SERVE_IS_OBJECT}, {"user", SERVE_IS_TEXT}, {"safety_identifier", SERVE_IS_TEXT}, {"prompt_cache_key", SERVE_IS_TEXT},
         {"max_tool_calls", SERVE_IS_WHOLE}, {"stream_options", SERVE_IS_OBJECT}, {"text", SERVE_IS_OBJECT},
@@ -189,89 +184,72 @@ static bool kinds_check(const json_t *body, serve_error *err) {
     const char *word = NULL, *verbosity = NULL, *summary = NULL;
     const json_t *one;
     size_t i;
-    if (!serve_kinds_check(body, "", kinds, err) || !serve_word_read(body, "truncation", truncations, &word, err) ||
-        !serve_word_read(serve_field(body, "text"), "text.verbosity", verbosities, &verbosity, err) ||
-        !serve_word_read(serve_field(body, "reasoning"), "reasoning.summary", summaries, &summary, err))
-        return false;
+    if (!serve_kinds_check(v, kinds, err) || !serve_field_word(v, "truncation", truncations, &word, err) ||
+        !serve_field_word(v, "text.verbosity", verbosities, &verbosity, err) ||
+        !serve_field_word(v, "reasoning.summary", summaries, &summary, err)) return false;
     if (word && strcmp(word, "auto") == 0)
         return unsupported(err, "truncation", ": auto", "no item of input is left out; leave it out, or send disabled");
     if (verbosity && strcmp(verbosity, "medium") != 0) return unsupported(err, "text.verbosity", "", "only medium is");
-    json_array_foreach(serve_field(body, "include"), i, one)
-        if (!json_is_string(one)) return serve_fail(err, 400, "include", "include is not a list of texts");
+    json_array_foreach(serve_field(v, "include"), i, one)
+        if (!json_is_string(one)) return serve_wrong(err, v, "include", " is not a list of texts");
     return true;
 }
 
 /* Log-probabilities: by their number, or by the word of "include". */
-static void logprobs_make(json_t *to, const json_t *body) {
+static void logprobs_read(serve_wanted *w, const serve_view *v) {
     const json_t *one;
     size_t i;
-    bool wanted = json_integer_value(serve_field(body, "top_logprobs")) > 0;
-    json_array_foreach(serve_field(body, "include"), i, one)
-        wanted = wanted || strcmp(json_string_value(one), "message.output_text.logprobs") == 0;
-    if (wanted) json_object_set_new(to, "logprobs", json_true());
+    w->logprobs = json_integer_value(serve_field(v, "top_logprobs")) > 0;
+    json_array_foreach(serve_field(v, "include"), i, one)
+        w->logprobs = w->logprobs || strcmp(json_string_value(one), "message.output_text.logprobs") == 0;
 }
 
-static bool tools_make(json_t *to, const json_t *body, serve_error *err) {
-    const json_t *given = serve_field(body, "tools"), *one;
+static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "tools"), *one;
     size_t i;
+    bool parallel = true;
+    if (!serve_field_bool(v, "parallel_tool_calls", &parallel, err)) return false;
+    w->one_call = !parallel;
     if (!given) return true;
-    if (!json_is_array(given)) return serve_fail(err, 400, "tools", "tools is not a list");
-    json_t *tools = json_array();
-    json_object_set_new(to, "tools", tools);
+    if (!json_is_array(given)) return serve_wrong(err, v, "tools", " is not a list");
+    w->tools = json_array();
     json_array_foreach(given, i, one) {
         const char *type = json_string_value(json_object_get(one, "type"));
-        const json_t *name = json_object_get(one, "name"), *parameters = serve_field(one, "parameters");
+        const json_t *name = json_object_get(one, "name"), *parameters = serve_value(one, "parameters");
         if (!type || strcmp(type, "function") != 0)
-            return serve_fail(err, 400, "tools", "tools[%zu].type is not \"function\": the server runs no tools of its own", i);
+            return serve_wrong(err, v, "tools", "[%zu].type is not \"function\": the server runs no tools of its own", i);
         if (!json_string_length(name) || (parameters && !hn_json_is_object(parameters)))
-            return serve_fail(err, 400, "tools", "tools[%zu] is not an object with the text name and the object parameters", i);
-        json_array_append_new(tools, serve_function_json(name, serve_field(one, "description"), parameters));
+            return serve_wrong(err, v, "tools", "[%zu] is not an object with the text name and the object parameters", i);
+        json_array_append_new(w->tools, serve_function_json(name, serve_value(one, "description"), parameters));
     }
     return true;
 }
 
-static bool tool_choice_make(json_t *to, const json_t *body, serve_error *err) {
-    json_t *given = serve_field(body, "tool_choice"), *name = json_object_get(given, "name");
-    const char *type = json_string_value(json_object_get(given, "type"));
-    if (hn_json_is_object(given) && type && strcmp(type, "function") == 0 && json_string_length(name))
-        json_object_set_new(to, "tool_choice", json_pack("{s:s,s:{s:O}}", "type", "function", "function", "name", name));
-    else if (given && !json_is_string(given))
-        return serve_fail(err, 400, "tool_choice", "tool_choice is none of auto, none, required, {\"type\": \"function\", \"name\": NAME}");
-    else if (given) json_object_set(to, "tool_choice", given);
-    return true;
-}
-
-static bool format_make(json_t *to, const json_t *body, serve_error *err) {
-    json_t *format = serve_field(serve_field(body, "text"), "format"), *schema = serve_field(format, "schema"),
-           *effort = serve_field(serve_field(body, "reasoning"), "effort");
+static bool format_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    const json_t *format = serve_field(v, "text.format"), *schema = serve_value(format, "schema");
     const char *type = json_string_value(json_object_get(format, "type"));
-    if (effort) json_object_set(to, "reasoning_effort", effort);
-    if (!format) return true;
-    if (!type || (strcmp(type, "text") != 0 && strcmp(type, "json_object") != 0 && strcmp(type, "json_schema") != 0))
-        return serve_fail(err, 400, "text.format", "text.format.type is none of text, json_object, json_schema");
-    if (strcmp(type, "json_schema") != 0) json_object_set_new(to, "response_format", json_pack("{s:s}", "type", type));
-    else if (!schema) return serve_fail(err, 400, "text.format.schema", "text.format.schema is missing");
-    else json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O,s:O*}}", "type", type, "json_schema", "schema", schema, "strict",
-                                                              json_object_get(format, "strict")));
-    return true;
+    if (!format || (type && strcmp(type, "text") == 0)) return true;
+    if (type && strcmp(type, "json_object") == 0) return serve_form_object(&w->form, "text.format", err);
+    if (!type || strcmp(type, "json_schema") != 0)
+        return serve_wrong(err, v, "text.format", ".type is none of text, json_object, json_schema");
+    if (!schema) return serve_wrong(err, v, "text.format.schema", " is missing");
+    return serve_form_schema(&w->form, "text.format.schema", schema, err) && serve_form_strict(&w->form, json_object_get(format, "strict"));
 }
 
-/* The body of a chat completion; NULL after an error. */
-static json_t *chat_body(const json_t *body, serve_error *err) {
-    json_t *to = serve_translated(body, names);
-    json_t *messages = refused_check(body, err) && kinds_check(body, err) ? messages_make(body, err) : NULL;
-    if (messages) json_object_set_new(to, "messages", messages);
-    if (messages && tools_make(to, body, err) && tool_choice_make(to, body, err) && format_make(to, body, err)) {
-        logprobs_make(to, body);
-        return to;
-    }
-    json_decref(to);
-    return NULL;
+static bool chat_read(serve_wanted *w, const json_t *body, serve_error *err) {
+    const serve_view v = {.body = body};
+    if (!refused_check(&v, err) || !kinds_check(&v, err) || !messages_read(w, &v, err) || !tools_read(w, &v, err) ||
+        !serve_choice_read(w, &v, err) || !format_read(w, &v, err)) return false;
+    logprobs_read(w, &v);
+    return true;
 }
 
 bool serve_responses(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
-    json_t *body = chat_body(q->body, err);
-    if (!body || !(r->call = serve_translated_call(s, q, body, true, names, err))) return false;
+    const serve_view v = {.body = q->body, .names = names};
+    serve_wanted w = {0};
+    if (chat_read(&w, q->body, err)) r->call = serve_request_read(s, q, &v, &w, true, err);
+    serve_wanted_free(&w);
+    if (!r->call) return false;
     snprintf(r->call->id, sizeof r->call->id, "resp_%s", q->id);
     r->call->asked = serve_responses_asked(s, r->call, q->body);
     r->call->said = json_array();
@@ -279,11 +257,13 @@ bool serve_responses(serve_server *s, const serve_asked *q, serve_reply *r, serv
 }
 
 bool serve_responses_count(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    const serve_view v = {.body = q->body, .names = names};
+    serve_wanted w = {0};
     size_t n;
-    json_t *body = chat_body(q->body, err);
-    if (!body || !serve_translated_count(s, body, names, &n, err)) return false;
-    r->json = json_pack("{s:s,s:I}", "object", "response.input_tokens", "input_tokens", (json_int_t)n);
-    return true;
+    const bool ok = chat_read(&w, q->body, err) && serve_request_count(s, &v, &w, &n, err);
+    serve_wanted_free(&w);
+    if (ok) r->json = json_pack("{s:s,s:I}", "object", "response.input_tokens", "input_tokens", (json_int_t)n);
+    return ok;
 }
 
 /* A response that was given earlier. */

@@ -12,7 +12,7 @@
 /* ---- the response ---------------------------------------------------------------------------------------------- */
 
 static json_t *given_or_null(const json_t *body, const char *name) {
-    const json_t *value = serve_field(body, name);
+    const json_t *value = serve_value(body, name);
     return value ? json_deep_copy(value) : json_null();
 }
 
@@ -20,7 +20,7 @@ static json_t *given_or_null(const json_t *body, const char *name) {
 static json_t *tools_asked(const json_t *body) {
     json_t *tools = json_array(), *one;
     size_t i;
-    json_array_foreach(serve_field(body, "tools"), i, one) {
+    json_array_foreach(serve_value(body, "tools"), i, one) {
         json_t *tool = json_pack("{s:n,s:n,s:n}", "description", "parameters", "strict");
         json_t *given = json_deep_copy(one);
         json_object_update(tool, given);
@@ -32,9 +32,9 @@ static json_t *tools_asked(const json_t *body) {
 
 json_t *serve_responses_asked(const serve_server *s, const serve_call *c, const json_t *body) {
     const hunch_sampling *p = &c->request.sampling;
-    json_t *format = serve_field(serve_field(body, "text"), "format"), *choice = serve_field(body, "tool_choice");
-    json_t *effort = serve_field(serve_field(body, "reasoning"), "effort"), *metadata = serve_field(body, "metadata");
-    const json_t *parallel = serve_field(body, "parallel_tool_calls");
+    json_t *format = serve_value(serve_value(body, "text"), "format"), *choice = serve_value(body, "tool_choice");
+    json_t *effort = serve_value(serve_value(body, "reasoning"), "effort"), *metadata = serve_value(body, "metadata");
+    const json_t *parallel = serve_value(body, "parallel_tool_calls");
     json_t *r = json_pack("{s:s,s:s,s:I,s:s,s:b,s:b,s:n,s:n,s:n,s:s,s:s,s:f,s:f,s:f,s:f,s:i,s:b}", "id", c->id, "object", "response",
                           "created_at", (json_int_t)c->created, "model", s->settings->model_name, "background", 0, "store", 0, "error",
                           "incomplete_details", "previous_response_id", "truncation", "disabled", "service_tier", "default", "temperature",

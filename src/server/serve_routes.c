@@ -5,8 +5,6 @@
 
 #include "server/serve_about.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
-#include "server/serve_request.h"
 
 hunch_model *serve_model(serve_server *s, serve_error *err) {
     hunch_model *m = serve_engine_model(s->engine);
@@ -74,17 +72,6 @@ static bool metrics(serve_server *s, const serve_asked *q, serve_reply *r, serve
     return true;
 }
 
-/* ---- generated text ------------------------------------------------------------------------------------------ */
-
-static bool generate(serve_server *s, const serve_asked *q, bool chat, serve_reply *r, serve_error *err) {
-    r->call = serve_request_read(s, q, chat, err);
-    return r->call != NULL;
-}
-
-static bool chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) { return generate(s, q, true, r, err); }
-
-static bool completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) { return generate(s, q, false, r, err); }
-
 /* Of one path that takes two methods both lines have the same protocol. */
 static const serve_route routes[] = {
     {"GET", "/health", true, health, &serve_openai},
@@ -100,8 +87,8 @@ static const serve_route routes[] = {
     {"POST", "/tokenize", false, serve_tokenize, &serve_openai},
     {"POST", "/detokenize", false, serve_detokenize, &serve_openai},
     {"POST", "/apply-template", false, serve_apply_template, &serve_openai},
-    {"POST", "/v1/chat/completions", false, chat, &serve_openai},
-    {"POST", "/v1/completions", false, completion, &serve_openai},
+    {"POST", "/v1/chat/completions", false, serve_chat, &serve_openai},
+    {"POST", "/v1/completions", false, serve_completion, &serve_openai},
     {"POST", "/v1/embeddings", false, serve_embeddings, &serve_vectors},
     {"POST", "/v1/responses", false, serve_responses, &serve_responses_protocol},
     {"POST", "/v1/responses/input_tokens", false, serve_responses_count, &serve_responses_protocol},

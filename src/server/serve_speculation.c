@@ -41,25 +41,15 @@ static bool mask_read(const serve_server *s, const json_t *draft, uint32_t *mask
     return *mask ? true : unknown(s, "in an empty list", err);
 }
 
-static bool limits_read(const json_t *given, hunch_request *r, serve_error *err) {
-    int64_t depth = 0, rows = 0;
-    if (!serve_field_int(given, "speculation.depth", 1, HUNCH_MAX_DEPTH, &depth, err) ||
-        !serve_field_int(given, "speculation.rows", 1, HUNCH_MAX_ROWS, &rows, err))
-        return false;
-    r->draft_depth = (int)depth;
-    r->draft_rows = (int)rows;
-    return true;
-}
-
 /* A text, or a list of text parts. */
-static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
-    const json_t *given = serve_field(body, "prediction"), *content = json_object_get(given, "content");
+static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "prediction"), *content = json_object_get(given, "content");
     hunch_token *ids = NULL;
     if (!given) return true;
     const char *type = json_string_value(json_object_get(given, "type"));
-    json_t *text = type && strcmp(type, "content") == 0 ? serve_prompt_content(content) : NULL;
+    json_t *text = type && strcmp(type, "content") == 0 ? serve_prompt_content(content, NULL) : NULL;
     if (!text) return serve_fail(err, 400, "prediction", "prediction is not {\"type\": \"content\", \"content\": TEXT or text parts}");
-    const bool ok = serve_prompt_tokenize(m, json_string_value(text), json_string_length(text), 0, "prediction", SIZE_MAX, &ids,
+    const bool ok = serve_prompt_tokenize(m, v, json_string_value(text), json_string_length(text), 0, "prediction", SIZE_MAX, &ids,
                                           &c->request.n_prediction, err);
     c->request.prediction = ids;
     c->predicting = drafter_find(s, "prediction");
@@ -68,9 +58,8 @@ static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m
     return ok;
 }
 
-bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
-    const json_t *given = serve_field(body, "speculation"), *draft;
-    if (given && !hn_json_is_object(given)) return serve_fail(err, 400, "speculation", "speculation is not an object");
-    if (given && (draft = serve_field(given, "draft")) && !mask_read(s, draft, &c->request.drafters, err)) return false;
-    return (!given || limits_read(given, &c->request, err)) && prediction_read(s, c, m, body, err);
+bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, serve_error *err) {
+    const json_t *given = serve_field(v, "speculation"), *draft = serve_field(v, "speculation.draft");
+    if (given && !hn_json_is_object(given)) return serve_wrong(err, v, "speculation", " is not an object");
+    return (!draft || mask_read(s, draft, &c->request.drafters, err)) && prediction_read(s, c, m, v, err);
 }

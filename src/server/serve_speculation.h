@@ -3,9 +3,11 @@
 #ifndef HN_SERVE_SPECULATION_H
 #define HN_SERVE_SPECULATION_H
 
+#include "server/serve_fields.h"
 #include "server/serve_server.h"
 
-/* "speculation": {"draft": "auto" | "none" | [names], "depth": N, "rows": N}, "prediction": {"type": "content", "content": TEXT}. */
-bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
+/* "speculation": {"draft": "auto" | "none" | [names]}, beside "depth" and "rows", which are parameters (serve_parameters.h), and
+ * "prediction": {"type": "content", "content": TEXT}. */
+bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, serve_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "fixture.h"
-#include "server/serve_request.h"
+#include "server/serve_endpoints.h"
 #include "server/server_for_tests.h"
 
 enum { PATIENCE_S = 30, MORE = 40 };
@@ -39,8 +39,9 @@ static void fall_asleep(void *user) { ((serve_call *)user)->asleep = true; }
 static serve_call *call_open(const char *text) {
     serve_error err = {0};
     serve_asked q = {.id = "id", .body = json_loads(text, 0, NULL), .received_s = hn_now()};
-    serve_call *c = serve_request_read(&server, &q, false, &err);
-    if (!c) fail_msg("%s", err.message);
+    serve_reply r = {0};
+    if (!serve_completion(&server, &q, &r, &err)) fail_msg("%s", err.message);
+    serve_call *c = r.call;
     json_decref(q.body);
     sem_init(&woken, 0, 0);
     c->wake = wake;

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
-#include "server/serve_fields.h"
+#include "server/serve_openai.h"
 #include "server/serve_prompt.h"
 
 /* ---- tokens -------------------------------------------------------------------------------------------------- */
@@ -21,31 +21,41 @@ static json_t *pieces_json(hunch_model *m, const hunch_token *ids, size_t n) {
     return list;
 }
 
+/* A conversation as its template's text. */
+static bool chat_render(serve_server *s, hunch_model *m, const serve_view *v, serve_rendered *to, serve_error *err) {
+    serve_wanted w = {0};
+    bool add = true;
+    const bool ok = serve_field_bool(v, "add_generation_prompt", &add, err) && serve_openai_chat(&w, v, err) &&
+                    serve_prompt_render(s, m, v, &w, add, to, err);
+    serve_wanted_free(&w);
+    return ok;
+}
+
 /* The text of "prompt" (vLLM), of "content" (llama.cpp), or of "messages" as their template renders them. */
-static bool text_tokenize(serve_server *s, hunch_model *m, const json_t *body, hunch_token **ids, size_t *n, serve_error *err) {
-    const char *field = serve_field(body, "content") ? "content" : "prompt";
-    const json_t *given = serve_field(body, field);
-    bool special = strcmp(field, "prompt") == 0, add = true;
-    if (serve_field(body, "messages")) {
+static bool text_tokenize(serve_server *s, hunch_model *m, const serve_view *v, hunch_token **ids, size_t *n, serve_error *err) {
+    const char *field = serve_field(v, "content") ? "content" : "prompt";
+    const json_t *given = serve_field(v, field);
+    bool special = strcmp(field, "prompt") == 0;
+    if (serve_field(v, "messages")) {
         serve_rendered rendered;
-        if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &rendered, err))
-            return false;
-        const bool ok = serve_rendered_tokenize(m, &rendered, SIZE_MAX, ids, n, err);
+        if (!chat_render(s, m, v, &rendered, err)) return false;
+        const bool ok = serve_rendered_tokenize(m, v, &rendered, SIZE_MAX, ids, n, err);
         serve_rendered_free(&rendered);
         return ok;
     }
-    if (!json_is_string(given)) return serve_fail(err, 400, field, "%s is not a text", field);
-    if (!serve_field_bool(body, "add_special_tokens", &special, err) || !serve_field_bool(body, "add_special", &special, err)) return false;
-    return serve_prompt_tokenize(m, json_string_value(given), json_string_length(given),
+    if (!json_is_string(given)) return serve_wrong(err, v, field, " is not a text");
+    if (!serve_field_bool(v, "add_special_tokens", &special, err) || !serve_field_bool(v, "add_special", &special, err)) return false;
+    return serve_prompt_tokenize(m, v, json_string_value(given), json_string_length(given),
                                  HUNCH_TEXT_PARSE_SPECIAL | (special ? HUNCH_TEXT_ADD_SPECIAL : 0), field, SIZE_MAX, ids, n, err);
 }
 
 bool serve_tokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
+    const serve_view v = {.body = q->body};
     hunch_token *ids = NULL;
     size_t n = 0;
     bool pieces = false;
-    if (!m || !serve_field_bool(q->body, "return_token_strs", &pieces, err) || !text_tokenize(s, m, q->body, &ids, &n, err)) return false;
+    if (!m || !serve_field_bool(&v, "return_token_strs", &pieces, err) || !text_tokenize(s, m, &v, &ids, &n, err)) return false;
     r->json = json_pack("{s:I,s:i,s:o,s:o}", "count", (json_int_t)n, "max_model_len", serve_engine_context(s->engine), "tokens",
                         serve_ids_json(ids, n), "token_strs", pieces ? pieces_json(m, ids, n) : json_null());
     hunch_free(ids);
@@ -61,9 +71,10 @@ bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, ser
     size_t n = 0, len = 0;
     if (!m) return false;
     hunch_model_get_info(m, &info);
-    const json_t *given = serve_field(q->body, "tokens");
-    if (!json_is_array(given)) return serve_fail(err, 400, "tokens", "tokens is not a list of token ids");
-    if (!serve_ids_read(given, "tokens", info.vocab, &ids, &n, err)) return false;
+    const serve_view v = {.body = q->body};
+    const json_t *given = serve_field(&v, "tokens");
+    if (!json_is_array(given)) return serve_wrong(err, &v, "tokens", " is not a list of token ids");
+    if (!serve_ids_read(&v, "tokens", given, info.vocab, &ids, &n, err)) return false;
     const hunch_status st = hunch_detokenize(m, ids, n, &text, &len, &why);
     hn_free(ids);
     if (st) return serve_fail_hunch(err, "tokens", &why);
@@ -75,10 +86,9 @@ bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, ser
 
 bool serve_apply_template(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
+    const serve_view v = {.body = q->body};
     serve_rendered rendered;
-    bool add = true;
-    if (!m || !serve_field_bool(q->body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, q->body, add, &rendered, err))
-        return false;
+    if (!m || !chat_render(s, m, &v, &rendered, err)) return false;
     r->json = json_pack("{s:o}", "prompt", serve_text_json(rendered.text, rendered.len));
     serve_rendered_free(&rendered);
     return true;

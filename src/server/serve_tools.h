@@ -3,12 +3,13 @@
 #ifndef HN_SERVE_TOOLS_H
 #define HN_SERVE_TOOLS_H
 
-#include "server/serve_server.h"
+#include "server/serve_wanted.h"
 
-/* "tools", "tool_choice" and "parallel_tool_calls": c->tools, NULL if an answer is text alone. */
-bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m, const json_t *body, serve_error *err);
+/* What is wanted of tools: c->tools, NULL if an answer is text alone. */
+bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m, const serve_view *v, const serve_wanted *w,
+                      serve_error *err);
 /* Holds the answer to its calls' format and schemas, once its prompt is made; a form that another field asks for comes first. */
-bool serve_tools_hold(serve_call *c, const json_t *body, serve_error *err);
+bool serve_tools_hold(serve_call *c, const serve_view *v, const serve_wanted *w, serve_error *err);
 /* The answer's reader of calls; false: no memory. */
 bool serve_tools_begin(serve_choice *one);
 /* Whether calls are complete, and none was cut: then that is why the answer ended. */

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "fixture.h"
 #include "server/serve_answer.h"
+#include "server/serve_openai.h"
 #include "server/serve_protocol.h"
 #include "server/serve_tools.h"
 
@@ -26,10 +27,18 @@ static const char offered[] =
 
 static json_t *body_of(const char *more) {
     char text[1000];
-    snprintf(text, sizeof text, "{%s%s}", offered, more);
+    snprintf(text, sizeof text, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], %s%s}", offered, more);
     json_t *body = json_loads(text, 0, NULL);
     assert_non_null(body);
     return body;
+}
+
+static bool tools_read(const serve_server *s, serve_call *c, const json_t *body, serve_error *err) {
+    const serve_view v = {.body = body};
+    serve_wanted w = {0};
+    const bool ok = serve_openai_chat(&w, &v, err) && serve_tools_read(s, c, model, &v, &w, err);
+    serve_wanted_free(&w);
+    return ok;
 }
 
 /* A call with one choice, whose session is played by the test. */
@@ -41,7 +50,7 @@ static serve_call *call_open(const serve_server *s, const char *more) {
     c->model = model;
     c->prompts = hn_zalloc(1, sizeof *c->prompts);
     c->n_prompts = 1;
-    if (!serve_tools_read(s, c, model, body, &err)) fail_msg("%s", err.message);
+    if (!tools_read(s, c, body, &err)) fail_msg("%s", err.message);
     serve_call_choices(c);
     assert_true(serve_tools_begin(&c->choices[0]));
     json_decref(body);
@@ -219,7 +228,7 @@ static void test_refusals(void **state) {
         serve_error err = {0};
         json_t *body = body_of(bad[i]);
         serve_call *c = serve_call_new();
-        assert_false(serve_tools_read(&s, c, model, body, &err));
+        assert_false(tools_read(&s, c, body, &err));
         assert_int_equal(err.http, 400);
         serve_call_release(c);
         json_decref(body);

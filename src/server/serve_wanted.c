@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_wanted.c - see serve_wanted.h. */
+#include "server/serve_wanted.h"
+
+#include <string.h>
+
+#include "server/serve_answer.h"
+
+void serve_wanted_free(serve_wanted *w) {
+    json_decref(w->messages);
+    json_decref(w->tools);
+    serve_bytes_free(&w->form.text);
+    *w = (serve_wanted){0};
+}
+
+json_t *serve_message_json(const char *role, json_t *content) { return json_pack("{s:s,s:o}", "role", role, "content", content); }
+
+bool serve_ends_with_answer(const json_t *messages) {
+    const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    return role && strcmp(role, "assistant") == 0 && !json_object_get(last, "tool_calls") &&
+           json_string_length(json_object_get(last, "content"));
+}
+
+void serve_call_add(json_t *message, const json_t *id, const json_t *name, const char *arguments) {
+    json_t *calls = json_object_get(message, "tool_calls");
+    if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
+    json_array_append_new(calls, json_pack("{s:O,s:s,s:{s:O,s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
+                                           arguments));
+}
+
+void serve_text_add(json_t *message, const char *field, const char *between, json_t *more) {
+    json_t *had = json_object_get(message, field);
+    if (!json_is_array(had)) {
+        json_t *list = json_array();
+        if (json_string_length(had)) json_array_append(list, had);
+        json_object_set_new(message, field, had = list);
+    }
+    if (json_array_size(had) && *between) json_array_append_new(had, json_string(between));
+    if (json_string_length(more)) json_array_append(had, more);
+}
+
+bool serve_text_is(const json_t *message, const char *field) {
+    const json_t *value = json_object_get(message, field);
+    return json_string_length(value) || json_array_size(value);
+}
+
+static void text_join(json_t *message, const char *field) {
+    const json_t *list = json_object_get(message, field), *one;
+    serve_bytes all = {0};
+    size_t i;
+    if (!json_is_array(list)) return;
+    json_array_foreach(list, i, one) serve_bytes_join(&all, json_string_value(one), json_string_length(one));
+    json_object_set_new(message, field, serve_text_json(all.at, all.n));
+    serve_bytes_free(&all);
+}
+
+void serve_texts_join(json_t *messages) {
+    size_t i;
+    json_t *message;
+    json_array_foreach(messages, i, message) {
+        text_join(message, "content");
+        text_join(message, "reasoning_content");
+    }
+}
+
+json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters) {
+    json_t *function = json_object();
+    json_object_set(function, "name", (json_t *)(uintptr_t)name);
+    if (description) json_object_set(function, "description", (json_t *)(uintptr_t)description);
+    if (parameters) json_object_set(function, "parameters", (json_t *)(uintptr_t)parameters);
+    return json_pack("{s:s,s:o}", "type", "function", "function", function);
+}
