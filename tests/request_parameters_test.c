@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_parameters_test.c - every number of sampling, wherever it may be given, by the one table of them (base/request_parameters.h): the
- * library's check, the fields of requests, flags, keys of rows, settings of chats. Each takes its bounds, and refuses what is beyond them
- * by the name that it has there. */
+/* request_parameters_test.c - every parameter, wherever it may be given, by the one table of them (base/request_parameters.h): flags, keys of
+ * rows, settings of chats, fields of each protocol, and of numbers of sampling the library's check. Each is known there by its name, takes
+ * its bounds, and is refused by that name beyond them. */
 #include "command.h"
 
 #include <limits.h>
@@ -9,6 +9,7 @@
 #include "fixture.h"
 #include "sample/sampler.h"
 #include "server/serve_parameters.h"
+#include "server/server_for_tests.h"
 
 typedef struct row {
     const char *field, *key, *set, *served, *flag;
@@ -137,7 +138,91 @@ static void test_commands(void **state) {
     result_free(&chat);
 }
 
+/* ---- all parameters ---------------------------------------------------------------------------------------------- */
+
+enum where { LISTED, BODY, OPTIONS };
+static const struct parameter {
+    const char *key, *set, *served, *flag;
+    enum where where;
+} all[] = {
+#define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, USUAL, OFF, FLAG, ...) {KEY, SET, SERVED, FLAG, WHERE},
+    HN_REQUEST_PARAMETERS(ROW)
+#undef ROW
+};
+enum { ALL = sizeof all / sizeof *all };
+
+/* A word of a text, between spaces, commas and ends of lines. */
+static bool has_word(const char *text, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        if ((at == text || strchr(" \n", at[-1])) && strchr(" ,\n=[", at[n])) return true;
+    return false;
+}
+
+static void test_names_of_commands(void **state) {
+    (void)state;
+    result help = command("run", "--help"), chat = command_input("/set\n", "chat", "-m", STORIES, "--raw");
+    for (int i = 0; i < ALL; i++) {
+        char text[200];
+        if (!has_word(help.out, all[i].flag)) fail_msg("%s is not in the help of run", all[i].flag);
+        if (all[i].set && !has_word(chat.err, all[i].set)) fail_msg("/set does not list %s", all[i].set);
+        if (!all[i].key) continue;
+        snprintf(text, sizeof text, "{\"prompt\": \"a\", \"%s\": {\"no\": 1}}\n", all[i].key);
+        result ran = command("run", "-m", STORIES, "-f", text_write("row.jsonl", text), "--json-lines");
+        if (ran.code != HUNCH_USAGE || !strstr(ran.err, all[i].key)) fail_msg("%s: %d, %s", text, ran.code, ran.err);
+        result_free(&ran);
+    }
+    result_free(&help);
+    result_free(&chat);
+}
+
+/* {"a": {"b": value}} of "a.b". */
+static json_t *nested(const char *path, json_t *value) {
+    const char *dot = strchr(path, '.');
+    return dot ? json_pack("{s#:o}", path, (int)(dot - path), nested(dot + 1, value)) : json_pack("{s:O}", path, value);
+}
+
+static void refused_try(const char *path, const char *usual, const char *field, json_t *value) {
+    serve_error err = {0};
+    serve_reply r = {0};
+    json_t *body = json_loads(usual, 0, NULL), *more = nested(field, value);
+    assert_non_null(body);
+    json_object_update(body, more);
+    serve_asked q = {.id = "id", .rest = "", .body = body};
+    const serve_route *route = serve_route_find("POST", path, &err);
+    assert_non_null(route);
+    if (route->answer(&server, &q, &r, &err)) fail_msg("%s %s: a wrong value is not refused", path, field);
+    if (err.http != 400 || strcmp(err.param, field) != 0) fail_msg("%s %s: %d %s", path, field, err.http, err.message);
+    json_decref(body);
+    json_decref(more);
+}
+
+/* A value that is none of any parameter is refused by each protocol that has it, by the name that it has there. */
+static void test_fields_of_protocols(void **state) {
+    static const struct {
+        const char *path, *usual, *options;
+    } protocols[] = {{"/v1/chat/completions", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", ""},
+                     {"/v1/completions", "{\"prompt\": \"a\"}", ""},
+                     {"/v1/responses", "{\"input\": \"a\"}", ""},
+                     {"/v1/messages", "{\"max_tokens\": 1, \"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", ""},
+                     {"/completion", "{\"prompt\": \"a\"}", ""},
+                     {"/api/chat", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "options."},
+                     {"/api/generate", "{\"prompt\": \"a\"}", "options."}};
+    json_t *wrong = json_pack("{s:i}", "no", 1);
+    (void)state;
+    test_server_start(1, 1, 256, NULL);
+    for (int i = 0; i < ALL; i++)
+        for (size_t k = 0; k < sizeof protocols / sizeof *protocols && all[i].served; k++) {
+            char field[SERVE_NAME];
+            snprintf(field, sizeof field, "%s%s", all[i].where == OPTIONS ? protocols[k].options : "", all[i].served);
+            if (k < 2 || all[i].where != LISTED) refused_try(protocols[k].path, protocols[k].usual, field, wrong);
+        }
+    json_decref(wrong);
+    test_server_stop();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_library), cmocka_unit_test(test_requests), cmocka_unit_test(test_commands)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_library), cmocka_unit_test(test_requests), cmocka_unit_test(test_commands),
+                                       cmocka_unit_test(test_names_of_commands), cmocka_unit_test(test_fields_of_protocols)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

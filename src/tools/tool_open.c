@@ -303,7 +303,8 @@ void tool_request_init(hunch_request *r, const hunch_model *m, const tool_option
     hunch_request_defaults(r, m);
     parameters_set(r, o);
     r->max_tokens = o->n == TOOL_UNSET ? default_n : o->n;
-    r->loop_tokens = o->command == TOOL_CHAT && !o->no_loop_guard ? HUNCH_LOOP_TOKENS : 0;
+    if (o->command == TOOL_CHAT && !o->no_loop_guard)
+        r->loop_tokens = HUNCH_LOOP_TOKENS;
     r->stop = o->stops.items;
     r->n_stop = o->stops.n;
     r->stop_tokens = o->stop_tokens.items;
