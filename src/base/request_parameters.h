@@ -76,6 +76,9 @@
         "tokens that end the text as an end-of-sequence token does: ids, such as 13,198")                                               \
     ROW(ignore_eos, ignore_eos, SWITCH, 0, 0, NULL, "ignore_eos", "ignore_eos", OPTIONS, 0, 0, NULL,                                    \
         "--ignore-eos", GENERATES, ANSWER, NULL, "do not stop at the end-of-sequence token")                                            \
+    ROW(loop_tokens, loop_tokens, INT, 0, INT_MAX, "loop_tokens", NULL, "loop_tokens", OPTIONS, 0, 0, NULL,                             \
+        "--loop-tokens", TOOL_RUN, ANSWER, "N",                                                                                         \
+        "end the text where its last N tokens stand in it for the fourth time; 0, the default: never")                                  \
     ROW(min_tokens, min_tokens, INT, 0, INT_MAX, "min_tokens", NULL, "min_tokens", OPTIONS, 0, 0, NULL,                                 \
         "--min-tokens", TOOL_RUN, ANSWER, "N", "the text does not end before it has N tokens; default 0")                               \
     ROW(deadline, deadline_s, ABOVE, 0, 1e9, "deadline", NULL, "deadline", BODY, 0, 0, NULL,                                            \
