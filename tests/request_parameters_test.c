@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_parameters_test.c - every parameter, wherever it may be given, by the one table of them (base/request_parameters.h): flags, keys of
- * rows, settings of chats, fields of each protocol, and of numbers of sampling the library's check. Each is known there by its name, takes
- * its bounds, and is refused by that name beyond them. */
+/* request_parameters_test.c - every parameter, wherever it may be given, by the one table of them (base/request_parameters.h): flags, keys
+ * of rows, settings of chats, fields of each protocol, and of numbers of sampling the library's check. Each is known there by its name,
+ * takes its bounds, and is refused by that name beyond them. */
 #include "command.h"
 
 #include <limits.h>
