@@ -90,16 +90,20 @@ bool serve_about_thinks(const serve_server *s) {
     return strstr(text, "<think>") || strstr(text, "<|channel|>");
 }
 
-/* ---- llama.cpp ------------------------------------------------------------------------------------------------- */
-
-/* The text of a token that the metadata names by its number. */
-static json_t *token_json(const serve_server *s, const hunch_model *m, const char *key) {
-    const json_t *id = json_object_get(metadata(s), key);
-    const char *bytes = "";
+json_t *serve_about_token(const hunch_model *m, const char *name) {
+    char template_text[40], *text = NULL;
     size_t n = 0;
-    if (json_is_integer(id)) hunch_token_piece(m, (hunch_token)json_integer_value(id), &bytes, &n, NULL, NULL);
-    return serve_text_json(bytes, n);
+    hunch_chat_options how;
+    snprintf(template_text, sizeof template_text, "{{ %s }}", name);
+    hunch_chat_options_defaults(&how);
+    how.template_text = template_text;
+    const bool ok = hunch_chat_render(m, "{}", &how, &text, &n, NULL) == HUNCH_OK;
+    json_t *token = serve_text_json(ok ? text : "", ok ? n : 0);
+    hunch_free(text);
+    return token;
 }
+
+/* ---- llama.cpp ------------------------------------------------------------------------------------------------- */
 
 static json_t *defaults_json(serve_server *s, const hunch_model *m) {
     hunch_request r;
@@ -125,7 +129,7 @@ bool serve_props(serve_server *s, const serve_asked *q, serve_reply *r, serve_er
     json_t *more = json_pack("{s:o,s:i,s:s,s:s,s:{s:b,s:b},s:o,s:o,s:o,s:s,s:b}", "default_generation_settings", defaults_json(s, m),
                              "total_slots", s->settings->parallel, "model_alias", name, "model_path", name, "modalities", "vision", 0,
                              "audio", 0, "chat_template", serve_text_json(text, strlen(text)), "bos_token",
-                             token_json(s, m, "tokenizer.ggml.bos_token_id"), "eos_token", token_json(s, m, "tokenizer.ggml.eos_token_id"),
+                             serve_about_token(m, "bos_token"), "eos_token", serve_about_token(m, "eos_token"),
                              "build_info", hunch_version(), "is_sleeping", 0);
     json_object_update(r->json, more);
     json_decref(more);

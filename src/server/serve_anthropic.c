@@ -26,7 +26,8 @@ static const serve_name names[] = {{.theirs = "max_tokens", .ours = "max_tokens"
 
 /* A message under way: one of Anthropic's may become several, since results of tools are messages of their own. */
 typedef struct writer {
-    json_t *to;      /* the list of messages */
+    serve_wanted *w;
+    json_t *to;      /* its messages */
     json_t *current; /* the one that blocks go to; NULL: none yet */
     const char *role, *between;
     char field[80]; /* "messages[2].content[1]" */
@@ -68,7 +69,7 @@ static bool use_take(writer *w, const json_t *block) {
     if (!json_string_length(id) || !json_string_length(name) || !hn_json_is_object(input))
         return serve_fail(w->err, 400, w->field, "%s: a tool_use block has the texts id and name, and the object input", w->field);
     char *arguments = serve_json_dump(input, JSON_COMPACT);
-    serve_call_add(current(w), id, name, arguments);
+    serve_call_add(w->w, current(w), id, name, arguments);
     hn_free(arguments);
     return true;
 }
@@ -76,11 +77,11 @@ static bool use_take(writer *w, const json_t *block) {
 static bool result_take(writer *w, const json_t *block) {
     static const serve_expected kinds[] = {{"is_error", SERVE_IS_BOOL}, {NULL, 0}};
     const serve_view v = {.body = block, .within = w->field};
-    json_t *id = json_object_get(block, "tool_use_id"), *content = serve_value(block, "content");
-    if (!json_string_length(id)) return serve_fail(w->err, 400, w->field, "%s.tool_use_id is not a text", w->field);
+    json_t *id = json_object_get(block, "tool_use_id");
+    if (!serve_result_check(w->w, &v, "tool_use_id", w->err)) return false;
     if (!serve_kinds_check(&v, kinds, w->err)) return false;
-    json_t *text = content ? serve_prompt_content(content, NULL) : json_string("");
-    if (!text) return serve_fail(w->err, 400, w->field, "%s.content is not a text or a list of text blocks", w->field);
+    json_t *text = serve_field(&v, "content") ? serve_prompt_content(&v, "content", w->err) : json_string("");
+    if (!text) return false;
     json_array_append_new(w->to, json_pack("{s:s,s:O,s:o}", "role", "tool", "tool_call_id", id, "content", text));
     w->current = NULL;
     return true;
@@ -103,9 +104,9 @@ static bool block_take(writer *w, const json_t *block) {
     return serve_fail(w->err, 400, w->field, "%s: a block of type %.40s of the role %s is not supported", w->field, type, w->role);
 }
 
-static bool message_take(json_t *to, const json_t *message, size_t i, serve_error *err) {
+static bool message_take(serve_wanted *to, const json_t *message, size_t i, serve_error *err) {
     static const char *const roles[] = {"user", "assistant", "system", NULL};
-    writer w = {.to = to, .between = "", .err = err};
+    writer w = {.w = to, .to = to->messages, .between = "", .err = err};
     json_t *content = json_object_get(message, "content"), *block;
     size_t k;
     snprintf(w.field, sizeof w.field, "messages[%zu]", i);
@@ -131,12 +132,12 @@ static bool message_take(json_t *to, const json_t *message, size_t i, serve_erro
 static bool messages_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     const json_t *given = serve_field(v, "messages"), *system = serve_field(v, "system"), *message;
     size_t i;
-    json_t *text = system ? serve_prompt_content(system, NULL) : NULL;
+    json_t *text = system ? serve_prompt_content(v, "system", err) : NULL;
     w->messages = json_array();
     if (text) json_array_append_new(w->messages, serve_message_json("system", text));
-    if (system && !text) return serve_wrong(err, v, "system", " is not a text or a list of text blocks");
+    if (system && !text) return false;
     if (!json_array_size(given)) return serve_wrong(err, v, "messages", " is not a list of messages, or is empty");
-    json_array_foreach(given, i, message) if (!message_take(w->messages, message, i, err)) return false;
+    json_array_foreach(given, i, message) if (!message_take(w, message, i, err)) return false;
     serve_texts_join(w->messages);
     w->goes_on = serve_ends_with_answer(w->messages);
     return true;
@@ -156,6 +157,9 @@ static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
             return serve_wrong(err, v, "tools", "[%zu].type is not \"custom\": the server runs no tools of its own", i);
         if (!json_string_length(name) || !hn_json_is_object(schema))
             return serve_wrong(err, v, "tools", "[%zu] is not an object with the text name and the object input_schema", i);
+        char within[SERVE_NAME];
+        snprintf(within, sizeof within, "tools[%zu]", i);
+        if (!serve_function_name_check(&(serve_view){.body = one, .within = within}, "name", err)) return false;
         json_array_append_new(w->tools, serve_function_json(name, serve_value(one, "description"), schema));
     }
     return true;

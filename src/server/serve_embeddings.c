@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_embeddings.c - /v1/embeddings: a vector for each input, the mean or the last of the states of its rows after the model's last norm,
- * of length one. It is a completion of no tokens to the engine, with another answer. */
+/* serve_embeddings.c - /v1/embeddings, and Ollama's /api/embed and /api/embeddings: a vector for each input, the mean or the last of the
+ * states of its rows after the model's last norm, of length one. It is a completion of no tokens to the engine, with another answer. */
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_protocol.h"
 #include "server/serve_request.h"
 
 #define SAME(name) {.theirs = name, .ours = name}
-static const serve_name names[] = {{.theirs = "input", .ours = "prompt"}, SAME("add_special_tokens"), SAME("model"), SAME("cache_salt"),
-                                   SAME("service_tier"), SAME("deadline"), {.theirs = NULL}};
+#define SHARED SAME("add_special_tokens"), SAME("model"), SAME("cache_salt"), SAME("service_tier"), SAME("deadline"), {.theirs = NULL}
+static const serve_name names[] = {{.theirs = "input", .ours = "prompt"}, SHARED};
+static const serve_name of_one[] = {SAME("prompt"), SHARED}; /* of /api/embeddings */
+#undef SHARED
 #undef SAME
 
 static bool pooling_read(const serve_view *v, hunch_pooling *out, serve_error *err) {
@@ -90,15 +93,53 @@ static json_t *answer(const serve_server *s, serve_call *c) {
 
 const serve_protocol serve_vectors = {.error = serve_error_json, .whole = answer};
 
-bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+/* Of /api/embeddings, which has one text: its vector. */
+static json_t *ollama_answer(const serve_server *s, serve_call *c) {
+    if (c->generate) return json_pack("{s:o}", "embedding", vector_json(&c->choices[0], false));
+    json_t *list = json_array();
+    for (int i = 0; i < c->n_choices; i++) json_array_append_new(list, vector_json(&c->choices[i], false));
+    return json_pack("{s:s,s:o,s:I,s:I,s:I}", "model", s->settings->model_name, "embeddings", list, "total_duration",
+                     (json_int_t)((hn_now() - c->received_s) * 1e9), "load_duration", (json_int_t)0, "prompt_eval_count",
+                     (json_int_t)serve_call_prompt_tokens(c));
+}
+
+const serve_protocol serve_ollama_vectors = {.error = serve_ollama_error_json, .whole = ollama_answer};
+
+/* own: by the protocol's names. */
+static bool vectors_read(serve_server *s, const serve_asked *q, const serve_view *own, const serve_view *v, serve_reply *r,
+                         serve_error *err) {
     hunch_model *m = serve_model(s, err);
-    const serve_view own = {.body = q->body}, v = {.body = q->body, .names = names};
     serve_wanted w = {.prompt_only = true};
+    return m && dimensions_check(own, m, err) && (r->call = serve_request_read(s, q, v, &w, false, err)) != NULL;
+}
+
+bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    const serve_view own = {.body = q->body}, v = {.body = q->body, .names = names};
     hunch_pooling pooling;
     bool packed;
-    if (!m || !pooling_read(&own, &pooling, err) || !dimensions_check(&own, m, err) || !format_read(&own, &packed, err) ||
-        !(r->call = serve_request_read(s, q, &v, &w, false, err))) return false;
+    if (!serve_model(s, err) || !pooling_read(&own, &pooling, err) || !format_read(&own, &packed, err) ||
+        !vectors_read(s, q, &own, &v, r, err)) return false;
     r->call->request.pooling = pooling;
     r->call->packed = packed;
+    return true;
+}
+
+static bool ollama_read(serve_server *s, const serve_asked *q, const serve_name *its, serve_reply *r, serve_error *err) {
+    static const serve_expected kinds[] = {{"truncate", SERVE_IS_BOOL}, {"options", SERVE_IS_OBJECT}, {NULL, 0}};
+    const serve_view own = {.body = q->body}, v = {.body = q->body, .names = its, .tag = ":latest"};
+    if (!serve_kinds_check(&own, kinds, err) || !vectors_read(s, q, &own, &v, r, err)) return false;
+    r->call->request.pooling = HUNCH_POOL_LAST;
+    return true;
+}
+
+bool serve_ollama_embed(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    return ollama_read(s, q, names, r, err);
+}
+
+bool serve_ollama_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    const serve_view v = {.body = q->body};
+    static const serve_expected kinds[] = {{"prompt", SERVE_IS_TEXT}, {NULL, 0}};
+    if (!serve_kinds_check(&v, kinds, err) || !ollama_read(s, q, of_one, r, err)) return false;
+    r->call->generate = true;
     return true;
 }

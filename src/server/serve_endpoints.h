@@ -22,6 +22,8 @@ bool serve_responses_kept(serve_server *s, const serve_asked *q, serve_reply *r,
 json_t *serve_responses_asked(const serve_server *s, const serve_call *c, const json_t *body);
 bool serve_ollama_generate(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_ollama_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
+bool serve_ollama_embed(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
+bool serve_ollama_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_ollama_tags(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_ollama_running(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);

@@ -24,6 +24,7 @@ bool serve_fail_code(serve_error *e, int http, const char *code, const char *par
 bool serve_fail_hunch(serve_error *e, const char *param, const hunch_error *err);
 /* The object; id, of the request, is not in it (serve_protocol.h). */
 json_t *serve_error_json(const serve_error *e, const char *id);
+json_t *serve_ollama_error_json(const serve_error *e, const char *id); /* as Ollama has it (serve_ollama.c) */
 json_t *serve_error_named(const serve_error *e); /* the message, with the field before it if it does not name that */
 json_t *serve_error_text(const char *message); /* a message as JSON: what of it was cut within a character is replaced */
 

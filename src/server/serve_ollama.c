@@ -11,6 +11,7 @@
 #include "server/serve_answer.h"
 #include "server/serve_blocks.h"
 #include "server/serve_endpoints.h"
+#include "server/serve_openai.h"
 #include "server/serve_parameters.h"
 #include "server/serve_request.h"
 #include "server/serve_tools.h"
@@ -21,7 +22,7 @@
 #define NAMES                                                                                                                          \
     SAME("stream"), SAME("tools"), SAME("logprobs"), SAME("top_logprobs"), OPTION("stop"), OPTION("repeat_last_n"),                     \
         {.theirs = "options.repeat_penalty", .ours = "repetition_penalty"},                                                             \
-        {.theirs = "options.num_predict", .ours = "max_tokens", .none = true, .from = -2, .to = -1}, /* what the context holds */       \
+        {.theirs = "options.num_predict", .ours = "max_tokens", .none = true, .from = -2, .to = 0}, /* what the context holds */        \
         {.theirs = "options.seed", .ours = "seed", .none = true, .from = -1, .to = -1},              /* any */                          \
         SERVE_NAMES_IN_OPTIONS
 static const serve_name of_chats[] = {SAME("messages"), NAMES};
@@ -39,12 +40,10 @@ static bool options_check(const serve_view *v, int context, serve_error *err) {
         {"options.embedding_only", SERVE_IS_BOOL}, {"options.mirostat_tau", SERVE_IS_NUMBER}, {"options.mirostat_eta", SERVE_IS_NUMBER},
         {NULL, 0}};
     static const serve_only only[] = {{"options.mirostat", 0}, {"options.tfs_z", 1}, {NULL, 0}};
-    const json_t *given = serve_field(v, "options"), *most = serve_field(v, "options.num_predict");
+    const json_t *given = serve_field(v, "options");
     int64_t size = 0;
     bool newline = true;
     if (given && !hn_json_is_object(given)) return serve_wrong(err, v, "options", " is not an object");
-    if (json_is_integer(most) && json_integer_value(most) == 0)
-        return serve_wrong(err, v, "options.num_predict", " is 0: an answer has at least one token");
     if (!serve_kinds_check(v, kinds, err) || !serve_only_check(v, only, err) ||
         !serve_field_int(v, "options.num_ctx", 1, INT32_MAX, &size, err) ||
         !serve_field_bool(v, "options.penalize_newline", &newline, err)) return false;
@@ -58,9 +57,10 @@ static bool think_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     const json_t *given = serve_field(v, "think");
     if (!given) return true;
     if (!json_is_boolean(given) && !json_string_length(given)) return serve_wrong(err, v, "think", " is not true, false or a level");
-    if (json_is_string(given)) w->effort = given;
     w->think = json_is_false(given) ? -1 : 1;
-    return true;
+    if (json_is_boolean(given)) return true;
+    w->effort = given;
+    return serve_effort_check(v, "think", err);
 }
 
 static bool format_read(serve_wanted *w, const serve_view *v, serve_error *err) {
@@ -138,7 +138,7 @@ bool serve_ollama_generate(serve_server *s, const serve_asked *q, serve_reply *r
 /* ---- chat ---------------------------------------------------------------------------------------------------- */
 
 /* Calls have objects as arguments and no ids: results follow in the order of the calls. */
-static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *err) {
+static bool calls_make(serve_wanted *w, json_t *to, const json_t *calls, size_t i, serve_error *err) {
     json_t *call;
     size_t k;
     json_array_foreach(calls, k, call) {
@@ -146,13 +146,12 @@ static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *e
         json_t *arguments = json_object_get(function, "arguments");
         char id[48];
         if (!json_string_length(name) || (arguments && !hn_json_is_object(arguments)))
-            return serve_fail(err, 400, "messages",
-                              "messages[%zu].tool_calls[%zu] has no function with a name and an object of arguments", i,
-                              k);
+            return serve_wrong(err, &(serve_view){0}, "messages",
+                               "[%zu].tool_calls[%zu] has no function with a name and an object of arguments", i, k);
         snprintf(id, sizeof id, "call_%zu_%zu", i, k);
         char *text = arguments ? serve_json_dump(arguments, JSON_COMPACT) : NULL;
         json_t *made = json_string(id);
-        serve_call_add(to, made, name, text ? text : "{}");
+        serve_call_add(w, to, made, name, text ? text : "{}");
         json_decref(made);
         hn_free(text);
     }
@@ -161,7 +160,8 @@ static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *e
 
 /* The conversation so far, and the calls that the next results answer. */
 typedef struct turns {
-    json_t *messages;
+    serve_wanted *w;
+    json_t *messages;    /* its */
     const json_t *calls; /* of the newest message that has any; NULL: none, or another message came since */
     size_t results;      /* to these */
 } turns;
@@ -183,10 +183,13 @@ static bool message_check(const json_t *given, size_t i, serve_error *err) {
     static const serve_expected kinds[] = {{"content", SERVE_IS_TEXT}, {"thinking", SERVE_IS_TEXT}, {"images", SERVE_IS_LIST},
                                            {"tool_calls", SERVE_IS_LIST}, {"tool_name", SERVE_IS_TEXT}, {NULL, 0}};
     char within[40];
+    static const char *const roles[] = {"system", "user", "assistant", "tool", NULL};
     const serve_view v = {.body = given, .within = within};
+    const char *role = NULL;
     snprintf(within, sizeof within, "messages[%zu]", i);
-    if (!json_string_length(json_object_get(given, "role")))
-        return serve_fail(err, 400, within, "%s is not an object with a role", within);
+    if (!hn_json_is_object(given)) return serve_fail(err, 400, within, "%s is not an object", within);
+    if (!serve_field_word(&v, "role", roles, &role, err)) return false;
+    if (!role) return serve_wrong(err, &v, "role", " is missing: one of system, user, assistant, tool");
     if (!serve_kinds_check(&v, kinds, err)) return false;
     return json_array_size(serve_field(&v, "images")) == 0 || serve_wrong(err, &v, "images", ": only text is supported");
 }
@@ -205,20 +208,18 @@ static bool message_make(turns *t, const json_t *given, size_t i, serve_error *e
         if (json_is_string(name)) json_object_set(to, "name", name);
         return true;
     }
-    if (json_array_size(calls) && !calls_make(to, calls, i, err)) return false;
+    if (json_array_size(calls) && !calls_make(t->w, to, calls, i, err)) return false;
     t->calls = json_object_get(to, "tool_calls");
     t->results = 0;
     return true;
 }
 
 static bool chat_read(serve_wanted *w, serve_server *s, const serve_view *v, serve_error *err) {
-    const json_t *given = serve_field(v, "messages"), *message, *tools = serve_field(v, "tools");
-    turns t = {.messages = w->messages = json_array()};
+    const json_t *given = serve_field(v, "messages"), *message;
+    turns t = {.w = w, .messages = w->messages = json_array()};
     size_t i;
-    if (!serve_model(s, err) || !shared_read(w, s, v, true, err)) return false;
+    if (!serve_model(s, err) || !shared_read(w, s, v, true, err) || !serve_openai_tools(w, v, err)) return false;
     if (given && !json_is_array(given)) return serve_wrong(err, v, "messages", " is not a list of messages");
-    if (tools && !json_is_array(tools)) return serve_wrong(err, v, "tools", " is not a list");
-    w->tools = json_incref((json_t *)(uintptr_t)tools);
     json_array_foreach(given, i, message) if (!message_make(&t, message, i, err)) return false;
     w->goes_on = serve_ends_with_answer(w->messages);
     return true;
@@ -236,7 +237,7 @@ bool serve_ollama_chat(serve_server *s, const serve_asked *q, serve_reply *r, se
 
 /* ---- answers ------------------------------------------------------------------------------------------------- */
 
-static json_t *error_json(const serve_error *e, const char *id) {
+json_t *serve_ollama_error_json(const serve_error *e, const char *id) {
     (void)id;
     return json_pack("{s:o}", "error", serve_error_named(e));
 }
@@ -340,11 +341,11 @@ static void end(const serve_server *s, serve_call *c, serve_bytes *out) {
 
 static void failed(const serve_server *s, serve_call *c, const serve_error *e, serve_bytes *out) {
     (void)s;
-    serve_line_add(out, error_json(e, c->id));
+    serve_line_add(out, serve_ollama_error_json(e, c->id));
 }
 
 const serve_protocol serve_ollama = {.stream_type = "application/x-ndjson",
-                                     .error = error_json,
+                                     .error = serve_ollama_error_json,
                                      .whole = whole,
                                      .next = next,
                                      .end = end,

@@ -29,29 +29,62 @@ static bool modalities_check(const serve_view *v, serve_error *err) {
 
 /* Fields that would change the answer and are not honoured: ignoring them silently would be wrong. */
 static bool refused_check(const serve_view *v, serve_error *err) {
+    static const char *const verbosities[] = {"medium", NULL};
+    static const serve_only only[] = {{"mirostat", 0}, {"tfs_z", 1}, {"dynatemp_range", 0}, {"length_penalty", 1},
+                                      {"no_repeat_ngram_size", 0}, {"diversity_penalty", 0}, {NULL, 0}};
+    const char *verbosity = NULL;
     static const char *const refused[] = {
         "suffix", "functions", "function_call", "logits_processors", "bad_words", "allowed_token_ids", "audio", "chat_template",
-        "documents", "images", "web_search_options", "lora_request", "prompt_logprobs", "truncate_prompt_tokens", "thinking_token_budget",
-        "guided_whitespace_pattern", NULL};
+        "documents", "images", "lora_request", "prompt_logprobs", "truncate_prompt_tokens", "thinking_token_budget",
+        "guided_whitespace_pattern", "samplers", "lora", "early_stopping", "post_sampling_probs", NULL};
+    if (serve_field(v, "web_search_options")) return serve_wrong(err, v, "web_search_options", " is not supported"); /* {} searches, too */
     return serve_refused_check(v, refused, "", err) && modalities_check(v, err) && switch_check(v, "use_beam_search", false, err) &&
-           switch_check(v, "include_stop_str_in_output", false, err);
+           switch_check(v, "include_stop_str_in_output", false, err) && serve_only_check(v, only, err) &&
+           serve_field_word(v, "verbosity", verbosities, &verbosity, err);
 }
 
 /* ---- chats --------------------------------------------------------------------------------------------------- */
 
-static bool message_read(json_t *message, size_t i, serve_error *err) {
-    char field[SERVE_NAME];
-    const char *wrong = NULL;
-    json_t *content = json_object_get(message, "content");
-    snprintf(field, sizeof field, "messages[%zu].content", i);
-    if (!json_string_length(json_object_get(message, "role")))
-        return serve_fail(err, 400, "messages", "messages[%zu] is not an object with a role", i);
-    if (!content || json_is_null(content)) return true;
-    json_t *text = serve_prompt_content(content, &wrong);
-    if (wrong) return serve_fail(err, 400, field, "%s: a part of type %.40s: only text is supported", field, wrong);
-    if (!text) return serve_fail(err, 400, field, "%s is not a text or a list of parts", field);
-    json_object_set_new(message, "content", text);
+/* Calls of an earlier answer; templates take arguments as a text or as an object. */
+static bool calls_read(serve_wanted *w, const serve_view *message, serve_error *err) {
+    const json_t *calls = serve_field(message, "tool_calls"), *one;
+    size_t i;
+    if (calls && !json_is_array(calls)) return serve_wrong(err, message, "tool_calls", " is not a list");
+    json_array_foreach(calls, i, one) {
+        char within[SERVE_NAME + 32];
+        snprintf(within, sizeof within, "%s.tool_calls[%zu]", message->within, i);
+        const serve_view v = {.body = one, .within = within};
+        const json_t *type = serve_field(&v, "type"), *id = serve_field(&v, "id"), *arguments = serve_field(&v, "function.arguments");
+        if (!hn_json_is_object(one)) return serve_fail(err, 400, within, "%s is not an object", within);
+        if (type && (!json_is_string(type) || strcmp(json_string_value(type), "function") != 0))
+            return serve_wrong(err, &v, "type", " is not \"function\"");
+        if (id && !json_string_length(id)) return serve_wrong(err, &v, "id", " is not a text");
+        if (!json_string_length(serve_field(&v, "function.name"))) return serve_wrong(err, &v, "function.name", " is not a text");
+        if (!json_is_string(arguments) && !hn_json_is_object(arguments))
+            return serve_wrong(err, &v, "function.arguments", " is not the text of an object");
+        if (id) serve_call_known(w, id);
+    }
     return true;
+}
+
+static bool message_read(serve_wanted *w, json_t *message, size_t i, serve_error *err) {
+    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", NULL};
+    char within[SERVE_NAME];
+    const char *role = NULL;
+    snprintf(within, sizeof within, "messages[%zu]", i);
+    const serve_view v = {.body = message, .within = within};
+    if (!hn_json_is_object(message)) return serve_fail(err, 400, within, "%s is not an object", within);
+    if (!serve_field_word(&v, "role", roles, &role, err)) return false;
+    if (!role) return serve_wrong(err, &v, "role", " is missing: one of system, developer, user, assistant, tool");
+    const bool answer = strcmp(role, "assistant") == 0, result = strcmp(role, "tool") == 0;
+    if ((answer && !calls_read(w, &v, err)) || (result && !serve_result_check(w, &v, "tool_call_id", err))) return false;
+    const json_t *content = serve_field(&v, "content");
+    if (!content && !(answer && (json_array_size(serve_field(&v, "tool_calls")) || serve_field(&v, "reasoning_content"))))
+        return serve_wrong(err, &v, "content", " is missing: a text, or a list of parts%s", answer ? ", unless the message calls" : "");
+    if (!content) return true;
+    json_t *text = serve_prompt_content(&v, "content", err);
+    if (text) json_object_set_new(message, "content", text);
+    return text != NULL;
 }
 
 static bool messages_read(serve_wanted *w, const serve_view *v, serve_error *err) {
@@ -60,28 +93,80 @@ static bool messages_read(serve_wanted *w, const serve_view *v, serve_error *err
     json_t *message;
     if (!json_array_size(given)) return serve_wrong(err, v, "messages", " is not a list of messages, or is empty");
     w->messages = json_deep_copy(given);
-    json_array_foreach(w->messages, i, message) if (!message_read(message, i, err)) return false;
+    json_array_foreach(w->messages, i, message) if (!message_read(w, message, i, err)) return false;
+    return true;
+}
+
+bool serve_openai_tools(serve_wanted *w, const serve_view *v, serve_error *err) {
+    json_t *tools = serve_field(v, "tools");
+    const json_t *one;
+    size_t i;
+    if (tools && !json_is_array(tools)) return serve_wrong(err, v, "tools", " is not a list");
+    w->tools = json_incref(tools);
+    json_array_foreach(tools, i, one) {
+        char within[SERVE_NAME];
+        snprintf(within, sizeof within, "tools[%zu]", i);
+        const serve_view tool = {.body = one, .within = within};
+        const json_t *type = serve_field(&tool, "type"), *parameters = serve_field(&tool, "function.parameters");
+        if (!hn_json_is_object(one)) return serve_fail(err, 400, within, "%s is not an object", within);
+        if (!json_is_string(type) || strcmp(json_string_value(type), "function") != 0)
+            return serve_wrong(err, &tool, "type", " is not \"function\": the server runs no tools of its own");
+        if (!serve_function_name_check(&tool, "function.name", err)) return false;
+        if (parameters && !hn_json_is_object(parameters)) return serve_wrong(err, &tool, "function.parameters", " is not an object");
+    }
+    return true;
+}
+
+/* The name of a function that a choice or a tool has. */
+static const char *name_of(const json_t *tool) {
+    const json_t *function = json_object_get(tool, "function");
+    return json_string_value(json_object_get(function ? function : tool, "name"));
+}
+
+static const json_t *tool_find(const serve_wanted *w, const char *name) {
+    const json_t *one;
+    size_t i;
+    json_array_foreach(w->tools, i, one) if (name && name_of(one) && strcmp(name_of(one), name) == 0) return one;
+    return NULL;
+}
+
+/* {"mode", "tools"}: the answer may call these alone, or has to; the model sees all. */
+static bool allowed_read(serve_wanted *w, const serve_view *v, serve_error *err) {
+    static const char *const modes[] = {"auto", "required", NULL};
+    const char *mode = NULL;
+    const json_t *one;
+    size_t i;
+    if (!serve_field_word(v, "mode", modes, &mode, err)) return false;
+    if (!mode) return serve_wrong(err, v, "mode", " is missing: auto or required");
+    if (!json_array_size(serve_field(v, "tools"))) return serve_wrong(err, v, "tools", " is not a list of tools, or is empty");
+    w->choice = strcmp(mode, "required") == 0 ? HUNCH_TOOLS_REQUIRED : HUNCH_TOOLS_AUTO;
+    w->allowed = json_array();
+    json_array_foreach(serve_field(v, "tools"), i, one) {
+        const json_t *tool = tool_find(w, name_of(one));
+        if (!tool) return serve_wrong(err, v, "tools", "[%zu] is none of the tools that are offered", i);
+        json_array_append(w->allowed, (json_t *)(uintptr_t)tool);
+    }
     return true;
 }
 
 bool serve_choice_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     static const char *const words[] = {"auto", "none", "required"};
-    const json_t *given = serve_field(v, "tool_choice"), *function = json_object_get(given, "function");
-    const char *word = json_string_value(given);
+    const json_t *given = serve_field(v, "tool_choice"), *allowed = serve_field(v, "tool_choice.allowed_tools");
+    const char *word = json_string_value(given), *type = json_string_value(json_object_get(given, "type"));
     for (int i = 0; word && i < 3; i++)
         if (strcmp(word, words[i]) == 0) return w->choice = (hunch_tool_choice)i, true;
-    w->function = json_string_value(json_object_get(function ? function : given, "name"));
+    if (type && strcmp(type, "allowed_tools") == 0)
+        return allowed_read(w, &(serve_view){.body = allowed ? allowed : given, /* /v1/responses has no object of that name in it */
+                                             .within = allowed ? "tool_choice.allowed_tools" : "tool_choice"}, err);
+    w->function = name_of(given);
     if (given && !w->function) return serve_wrong(err, v, "tool_choice", " is none of auto, none, required, and names no function");
     if (given) w->choice = HUNCH_TOOLS_NAMED;
     return true;
 }
 
 bool serve_openai_chat(serve_wanted *w, const serve_view *v, serve_error *err) {
-    json_t *tools = serve_field(v, "tools");
     bool parallel = true;
-    w->tools = json_incref(tools);
-    if (tools && !json_is_array(tools)) return serve_wrong(err, v, "tools", " is not a list");
-    if (!serve_choice_read(w, v, err) || !serve_field_bool(v, "parallel_tool_calls", &parallel, err) ||
+    if (!serve_openai_tools(w, v, err) || !serve_choice_read(w, v, err) || !serve_field_bool(v, "parallel_tool_calls", &parallel, err) ||
         !serve_field_bool(v, "continue_final_message", &w->goes_on, err)) return false;
     w->one_call = !parallel;
     return messages_read(w, v, err);

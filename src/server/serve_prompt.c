@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "server/serve_about.h"
 
 /* An error of the library. */
 static bool failed(serve_error *err, const serve_view *v, const char *field, const hunch_error *why) {
@@ -27,28 +28,27 @@ bool serve_prompt_tokenize(hunch_model *m, const serve_view *v, const char *text
 
 /* ---- conversations ------------------------------------------------------------------------------------------- */
 
-/* A list of text parts as one text: templates expect a text. NULL: another kind of part. */
-static json_t *parts_join(const json_t *parts, const char **wrong) {
+json_t *serve_prompt_content(const serve_view *v, const char *name, serve_error *err) {
+    const json_t *content = serve_field(v, name), *part;
     serve_bytes all = {0};
     size_t i;
-    const json_t *part;
-    bool ok = true;
-    json_array_foreach(parts, i, part) {
+    if (!content) return NULL;
+    if (json_is_string(content)) return json_copy((json_t *)(uintptr_t)content);
+    bool ok = json_is_array(content) || serve_wrong(err, v, name, " is not a text or a list of parts");
+    json_array_foreach(content, i, part) {
         const char *type = json_string_value(json_object_get(part, "type"));
         const json_t *text = json_object_get(part, "text");
-        ok = ok && type && strcmp(type, "text") == 0 && json_is_string(text) &&
-             serve_bytes_add(&all, json_string_value(text), json_string_length(text));
-        if (!ok && !*wrong) *wrong = type ? type : "none";
+        char field[SERVE_NAME];
+        if (!ok) break;
+        snprintf(field, sizeof field, "%s[%zu]", name, i);
+        if (!type || strcmp(type, "text") != 0)
+            ok = serve_wrong(err, v, field, ": a part of type %.40s: only text is supported", type ? type : "none");
+        else if (!json_is_string(text)) ok = serve_wrong(err, v, field, ".text is not a text");
+        else serve_bytes_join(&all, json_string_value(text), json_string_length(text));
     }
     json_t *joined = ok ? json_stringn(all.n ? all.at : "", all.n) : NULL;
     serve_bytes_free(&all);
     return joined;
-}
-
-json_t *serve_prompt_content(const json_t *content, const char **wrong) {
-    const char *ignored = NULL;
-    if (json_is_array(content)) return parts_join(content, wrong ? wrong : &ignored);
-    return json_is_string(content) ? json_copy((json_t *)(uintptr_t)content) : NULL;
 }
 
 /* Whether the model thinks, by the variables that templates have for it, unless the client has set these itself. */
@@ -71,13 +71,13 @@ static json_t *variables(const serve_view *v, const serve_wanted *w, bool add, s
     size_t i;
     const json_t *effort = w->effort ? w->effort : serve_field(v, "reasoning_effort");
     if (own && !hn_json_is_object(own)) return serve_wrong(err, v, "chat_template_kwargs", " is not an object"), NULL;
-    if (effort && !json_is_string(effort)) return serve_wrong(err, v, "reasoning_effort", " is not a text"), NULL;
+    if (!w->effort && !serve_effort_check(v, "reasoning_effort", err)) return NULL;
     json_t *vars = json_object();
     if (json_array_size(w->tools) && w->choice != HUNCH_TOOLS_NONE) json_object_set(vars, "tools", w->tools);
     json_object_set_new(vars, "add_generation_prompt", json_boolean(add));
     if (effort) json_object_set(vars, "reasoning_effort", (json_t *)(uintptr_t)effort);
     if (own) json_object_update(vars, own);
-    think_set(vars, w->think);
+    think_set(vars, w->think ? w->think : effort && strcmp(json_string_value(effort), "none") == 0 ? -1 : 0);
     json_object_set(vars, "messages", w->messages);
     json_array_foreach(w->messages, i, message) thinking_name(message);
     return vars;
@@ -145,6 +145,22 @@ static bool tools_seen(const serve_server *s, hunch_model *m, const serve_view *
                                "the model's chat template ignores tools, so it would not see them");
 }
 
+/* Whether the template's output depends on earlier calls. One that does names them, unless it writes whole messages. */
+static bool calls_seen(serve_server *s, hunch_model *m, const serve_view *v, const serve_wanted *w, json_t *vars,
+                       const serve_rendered *with, serve_error *err) {
+    serve_error ignored;
+    serve_rendered without = {0};
+    size_t i;
+    json_t *message, *messages;
+    if (!json_object_size(w->calls) || strstr(serve_about_template(s), "tool_calls")) return true;
+    json_object_set_new(vars, "messages", messages = json_deep_copy(w->messages));
+    json_array_foreach(messages, i, message) json_object_del(message, "tool_calls");
+    const bool same = render(s, m, v, vars, &without, &ignored) && without.len == with->len && !memcmp(without.text, with->text, with->len);
+    json_object_set(vars, "messages", w->messages);
+    serve_rendered_free(&without);
+    return !same || serve_wrong(err, v, "messages", ": the model's chat template ignores calls of tools, so it would not see them");
+}
+
 static bool has_template(const serve_server *s, const hunch_model *m) {
     hunch_model_info info;
     hunch_model_get_info(m, &info);
@@ -191,9 +207,11 @@ bool serve_prompt_render(serve_server *s, hunch_model *m, const serve_view *v, c
     if (has_template(s, m))
         ok = (render(s, m, v, vars, to, err) || (nulls_change(vars, true) && render(s, m, v, vars, to, err)) ||
               (nulls_change(vars, false) && render(s, m, v, vars, to, err))) &&
-             tools_seen(s, m, v, vars, to, err);
+             calls_seen(s, m, v, w, vars, to, err) && tools_seen(s, m, v, vars, to, err);
     else if (json_object_get(vars, "tools"))
         ok = serve_fail(err, 400, serve_field_name(v, "tools", name), "the model has no chat template that renders tools");
+    else if (json_object_size(w->calls))
+        ok = serve_wrong(err, v, "messages", ": the model has no chat template that renders calls of tools");
     else ok = contents_join(vars, to) || serve_fail(err, 503, NULL, "no memory for the conversation");
     ok = ok && (!w->goes_on || end_cut(v, vars, to, err));
     json_decref(vars);

@@ -23,8 +23,8 @@ bool serve_rendered_tokenize(hunch_model *m, const serve_view *v, const serve_re
 bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, const serve_wanted *w, serve_error *err);
 /* "prompt": a text, a list of texts, ids, or a list of lists of ids. */
 bool serve_prompt_completion(serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, serve_error *err);
-/* A text, or a list of text parts, as one text: new. NULL: it is neither; *wrong, which may be NULL, has the type of another part. */
-json_t *serve_prompt_content(const json_t *content, const char **wrong);
+/* The field `name`, a text or a list of text parts, as one text: new. NULL after an error, or, without one, if it is missing. */
+json_t *serve_prompt_content(const serve_view *v, const char *name, serve_error *err);
 /* A text as ids, flags as of hunch_tokenize, freed with hunch_free; of more than `most` *ids is NULL, and *n what there are at least.
  * field: for errors. */
 bool serve_prompt_tokenize(hunch_model *m, const serve_view *v, const char *text, size_t len, int flags, const char *field, size_t most,

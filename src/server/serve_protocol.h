@@ -26,6 +26,7 @@ extern const serve_protocol serve_vectors; /* embeddings */
 extern const serve_protocol serve_anthropic;
 extern const serve_protocol serve_llama;
 extern const serve_protocol serve_ollama;
+extern const serve_protocol serve_ollama_vectors;
 extern const serve_protocol serve_responses_protocol;
 
 /* Of a path that a request names, whether there is such a route or not. */

@@ -168,7 +168,8 @@ static bool context_check(const serve_call *c, const serve_view *v, int context,
     for (int i = 0; i < c->n_prompts; i++)
         if (c->prompts[i].n >= (size_t)context)
             return serve_fail_code(err, 400, "context_length_exceeded", field,
-                                   "the prompt has %s%zu tokens, but the context holds %d, the answer included",
+                                   "the prompt is too long: it has %s%zu tokens, and this model's maximum context length is %d tokens, the "
+                                   "answer included", /* as clients look for it */
                                    c->prompts[i].ids ? "" : "at least ", c->prompts[i].n, context);
     if (c->n_prompts * c->n > SERVE_MOST_CHOICES)
         return serve_fail(err, 400, field, "%d prompts of %d answers each: at most %d answers together", c->n_prompts, c->n,

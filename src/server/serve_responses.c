@@ -24,7 +24,8 @@ static const serve_name names[] = {{.theirs = "max_output_tokens", .ours = "max_
 
 /* What an item adds to the messages. */
 typedef struct reader {
-    json_t *to;
+    serve_wanted *w;
+    json_t *to;     /* its messages */
     char field[80]; /* "input[2]" */
     serve_error *err;
 } reader;
@@ -88,14 +89,14 @@ static bool call_take(reader *r, const json_t *item) {
     json_t *id = json_object_get(item, "call_id"), *name = json_object_get(item, "name"), *given = json_object_get(item, "arguments");
     if (!json_string_length(id) || !json_string_length(name) || !json_is_string(given))
         return serve_fail(r->err, 400, r->field, "%s: a function_call has the texts call_id, name and arguments", r->field);
-    serve_call_add(turn(r, false), id, name, json_string_value(given));
+    serve_call_add(r->w, turn(r, false), id, name, json_string_value(given));
     return true;
 }
 
 static bool output_take(reader *r, const json_t *item) {
     static const char *const types[] = {"input_text", "output_text", "text", NULL};
     json_t *id = json_object_get(item, "call_id");
-    if (!json_string_length(id)) return serve_fail(r->err, 400, r->field, "%s.call_id is not a text", r->field);
+    if (!serve_result_check(r->w, &(serve_view){.body = item, .within = r->field}, "call_id", r->err)) return false;
     snprintf(r->field + strlen(r->field), sizeof r->field - strlen(r->field), ".output");
     json_t *text = parts_text(r, json_object_get(item, "output"), types);
     if (!text) return false;
@@ -143,7 +144,7 @@ static bool messages_read(serve_wanted *w, const serve_view *v, serve_error *err
     if (json_is_string(given)) json_array_append_new(to, serve_message_json("user", json_incref(given)));
     else if (!json_array_size(given)) return serve_wrong(err, v, "input", " is not a text or a list of items, or is empty");
     json_array_foreach(given, i, item) {
-        reader r = {.to = to, .err = err};
+        reader r = {.w = w, .to = to, .err = err};
         snprintf(r.field, sizeof r.field, "input[%zu]", i);
         if (!item_take(&r, item)) return false;
     }
@@ -220,6 +221,9 @@ static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
             return serve_wrong(err, v, "tools", "[%zu].type is not \"function\": the server runs no tools of its own", i);
         if (!json_string_length(name) || (parameters && !hn_json_is_object(parameters)))
             return serve_wrong(err, v, "tools", "[%zu] is not an object with the text name and the object parameters", i);
+        char within[SERVE_NAME];
+        snprintf(within, sizeof within, "tools[%zu]", i);
+        if (!serve_function_name_check(&(serve_view){.body = one, .within = within}, "name", err)) return false;
         json_array_append_new(w->tools, serve_function_json(name, serve_value(one, "description"), parameters));
     }
     return true;

@@ -25,6 +25,12 @@ static bool health(serve_server *s, const serve_asked *q, serve_reply *r, serve_
     return false;
 }
 
+/* What Ollama's clients look for. */
+static bool root(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)s, (void)q, (void)err;
+    return serve_bytes_put(&r->text, "hunch is running\n"), true;
+}
+
 static bool version(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     (void)s, (void)q, (void)err;
     r->json = json_pack("{s:s}", "version", hunch_version());
@@ -74,6 +80,7 @@ static bool metrics(serve_server *s, const serve_asked *q, serve_reply *r, serve
 
 /* Of one path that takes two methods both lines have the same protocol. */
 static const serve_route routes[] = {
+    {"GET", "/", true, root, &serve_openai},
     {"GET", "/health", true, health, &serve_openai},
     {"GET", "/version", false, version, &serve_openai},
     {"GET", "/metrics", true, metrics, &serve_openai},
@@ -96,6 +103,8 @@ static const serve_route routes[] = {
     {"POST", "/v1/messages", false, serve_messages, &serve_anthropic},
     {"POST", "/api/generate", false, serve_ollama_generate, &serve_ollama},
     {"POST", "/api/chat", false, serve_ollama_chat, &serve_ollama},
+    {"POST", "/api/embed", false, serve_ollama_embed, &serve_ollama_vectors},
+    {"POST", "/api/embeddings", false, serve_ollama_embeddings, &serve_ollama_vectors},
     {"GET", "/api/tags", false, serve_ollama_tags, &serve_ollama},
     {"GET", "/api/ps", false, serve_ollama_running, &serve_ollama},
     {"POST", "/api/show", false, serve_ollama_show, &serve_ollama},
@@ -106,7 +115,7 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 
 static bool path_fits(const char *route, const char *path) {
     const size_t n = strlen(route);
-    return route[n - 1] == '/' ? strncmp(route, path, n) == 0 && path[n] : strcmp(route, path) == 0;
+    return n > 1 && route[n - 1] == '/' ? strncmp(route, path, n) == 0 && path[n] : strcmp(route, path) == 0;
 }
 
 const serve_protocol *serve_protocol_of(const char *path) {

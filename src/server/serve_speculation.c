@@ -43,12 +43,12 @@ static bool mask_read(const serve_server *s, const json_t *draft, uint32_t *mask
 
 /* A text, or a list of text parts. */
 static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, serve_error *err) {
-    const json_t *given = serve_field(v, "prediction"), *content = json_object_get(given, "content");
+    const json_t *given = serve_field(v, "prediction");
     hunch_token *ids = NULL;
     if (!given) return true;
     const char *type = json_string_value(json_object_get(given, "type"));
-    json_t *text = type && strcmp(type, "content") == 0 ? serve_prompt_content(content, NULL) : NULL;
-    if (!text) return serve_fail(err, 400, "prediction", "prediction is not {\"type\": \"content\", \"content\": TEXT or text parts}");
+    json_t *text = type && strcmp(type, "content") == 0 ? serve_prompt_content(v, "prediction.content", err) : NULL;
+    if (!text) return serve_wrong(err, v, "prediction", " is not {\"type\": \"content\", \"content\": TEXT or text parts}");
     const bool ok = serve_prompt_tokenize(m, v, json_string_value(text), json_string_length(text), 0, "prediction", SIZE_MAX, &ids,
                                           &c->request.n_prediction, err);
     c->request.prediction = ids;
@@ -60,6 +60,14 @@ static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m
 
 bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const serve_view *v, serve_error *err) {
     const json_t *given = serve_field(v, "speculation"), *draft = serve_field(v, "speculation.draft");
+    const char *key;
+    json_t *value;
     if (given && !hn_json_is_object(given)) return serve_wrong(err, v, "speculation", " is not an object");
+    json_object_foreach((json_t *)(uintptr_t)given, key, value) {
+        char field[SERVE_NAME];
+        snprintf(field, sizeof field, "speculation.%.60s", key);
+        if (strcmp(key, "draft") != 0 && strcmp(key, "depth") != 0 && strcmp(key, "rows") != 0)
+            return serve_wrong(err, v, field, " is not known: expected draft, depth, rows");
+    }
     return (!draft || mask_read(s, draft, &c->request.drafters, err)) && prediction_read(s, c, m, v, err);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "server/serve_about.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_openai.h"
@@ -100,9 +101,12 @@ bool serve_tokenizer_info(serve_server *s, const serve_asked *q, serve_reply *r,
     (void)q;
     hunch_model *m = serve_model(s, err);
     hunch_model_info info;
+    const char *text = serve_about_template(s);
     if (!m) return false;
     hunch_model_get_info(m, &info);
-    r->json = json_pack("{s:s,s:i,s:i,s:b,s:b}", "tokenizer_class", "hunch", "vocab_size", info.vocab, "model_max_length", info.context,
-                        "has_tokenizer", info.has_tokenizer, "has_chat_template", info.has_chat_template);
+    r->json = json_pack("{s:s,s:i,s:i,s:b,s:b,s:o,s:o}", "tokenizer_class", "hunch", "vocab_size", info.vocab, "model_max_length",
+                        info.context, "has_tokenizer", info.has_tokenizer, "has_chat_template", info.has_chat_template, "chat_template",
+                        serve_text_json(text, strlen(text)), "bos_token", serve_about_token(m, "bos_token"));
+    json_object_set_new(r->json, "eos_token", serve_about_token(m, "eos_token"));
     return true;
 }

@@ -8,7 +8,9 @@
 
 void serve_wanted_free(serve_wanted *w) {
     json_decref(w->messages);
+    json_decref(w->calls);
     json_decref(w->tools);
+    json_decref(w->allowed);
     serve_bytes_free(&w->form.text);
     *w = (serve_wanted){0};
 }
@@ -22,8 +24,20 @@ bool serve_ends_with_answer(const json_t *messages) {
            json_string_length(json_object_get(last, "content"));
 }
 
-void serve_call_add(json_t *message, const json_t *id, const json_t *name, const char *arguments) {
+void serve_call_known(serve_wanted *w, const json_t *id) {
+    if (!w->calls) w->calls = json_object();
+    json_object_set_new(w->calls, json_string_value(id), json_true());
+}
+
+bool serve_result_check(const serve_wanted *w, const serve_view *v, const char *name, serve_error *err) {
+    const char *id = json_string_value(serve_field(v, name));
+    if (!id || !*id) return serve_wrong(err, v, name, " is not a text, the id of a call");
+    return json_object_get(w->calls, id) ? true : serve_wrong(err, v, name, " is %.60s: no message before has a call of that id", id);
+}
+
+void serve_call_add(serve_wanted *w, json_t *message, const json_t *id, const json_t *name, const char *arguments) {
     json_t *calls = json_object_get(message, "tool_calls");
+    serve_call_known(w, id);
     if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
     json_array_append_new(calls, json_pack("{s:O,s:s,s:{s:O,s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
                                            arguments));
@@ -70,4 +84,20 @@ json_t *serve_function_json(const json_t *name, const json_t *description, const
     if (description) json_object_set(function, "description", (json_t *)(uintptr_t)description);
     if (parameters) json_object_set(function, "parameters", (json_t *)(uintptr_t)parameters);
     return json_pack("{s:s,s:o}", "type", "function", "function", function);
+}
+
+bool serve_function_name_check(const serve_view *v, const char *name, serve_error *err) {
+    enum { MOST = 64 };
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const json_t *value = serve_field(v, name);
+    const char *text = json_string_value(value);
+    if (!value) return serve_wrong(err, v, name, " is missing");
+    if (text && *text && strlen(text) <= MOST && !text[strspn(text, letters)]) return true;
+    return serve_wrong_value(err, v, name, value, " is not a name of 1 to %d letters, digits, _ and -", MOST);
+}
+
+bool serve_effort_check(const serve_view *v, const char *name, serve_error *err) {
+    static const char *const words[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max", NULL};
+    const char *given;
+    return serve_field_word(v, name, words, &given, err);
 }

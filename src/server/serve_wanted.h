@@ -10,7 +10,9 @@
 typedef struct serve_wanted {
     /* a chat */
     json_t *messages;         /* as templates get them */
+    json_t *calls;            /* their ids, of the calls in them, as keys of an object; NULL: none */
     json_t *tools;            /* likewise; NULL: none */
+    json_t *allowed;          /* those of them that the answer may call; NULL: all */
     hunch_tool_choice choice;
     const char *function;     /* that the answer calls; of the body */
     bool one_call;
@@ -33,13 +35,21 @@ json_t *serve_message_json(const char *role, json_t *content);
 /* Whether the client has begun the answer itself: the last message is the assistant's, and calls nothing. */
 bool serve_ends_with_answer(const json_t *messages);
 /* Adds a call to a message of the assistant. arguments: the text of an object. */
-void serve_call_add(json_t *message, const json_t *id, const json_t *name, const char *arguments);
+void serve_call_add(serve_wanted *w, json_t *message, const json_t *id, const json_t *name, const char *arguments);
+/* A call whose result may follow. */
+void serve_call_known(serve_wanted *w, const json_t *id);
+/* Whether the field `name` of a result has the id of a call that is known. */
+bool serve_result_check(const serve_wanted *w, const serve_view *v, const char *name, serve_error *err);
 /* Adds to the text of a message's field, "content" or "reasoning_content", which is a list of texts until serve_texts_join has made one of
  * them: adding takes as long as what is added, however many there are. Keeps `more`. */
 void serve_text_add(json_t *message, const char *field, const char *between, json_t *more);
 void serve_texts_join(json_t *messages);
 bool serve_text_is(const json_t *message, const char *field); /* whether there is any */
+/* Whether a field, if it is there, says how long the model thinks: none, minimal, low, medium, high, xhigh or max. */
+bool serve_effort_check(const serve_view *v, const char *name, serve_error *err);
 /* One function in the form that templates get. Takes none of the values; parameters may be NULL. */
 json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters);
+/* Whether a field has the name of a function: 1 to 64 letters, digits, _ and -. */
+bool serve_function_name_check(const serve_view *v, const char *name, serve_error *err);
 
 #endif

@@ -168,7 +168,7 @@ def test_20_25_what_is_not_served():
     """A picture, and an adapter by either of the names that other servers give it, are refused: never ignored."""
     picture = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]}]
     with Server(SERVE, "--quiet", "--draft", "ngram") as s:
-        for path, body, status, param in (("/v1/chat/completions", {"messages": picture}, 400, "messages[0].content"),
+        for path, body, status, param in (("/v1/chat/completions", {"messages": picture}, 400, "messages[0].content[1]"),
                                           ("/v1/completions", {"prompt": "a", "lora_request": {"lora_name": "x"}}, 400, "lora_request"),
                                           ("/v1/completions", {"prompt": "a", "model": "stories260K.f32:adapter"}, 404, "model")):
             a = s.post(path, body)

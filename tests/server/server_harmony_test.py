@@ -48,7 +48,7 @@ def test_conversations():
     with_, without = chat(answered).json(), chat([QUESTION, {"role": "assistant", "content": SAYS}, QUESTION]).json()
     assert with_["usage"]["prompt_tokens"] == without["usage"]["prompt_tokens"]
     assert with_["choices"][0]["message"]["content"] == SAYS
-    called = [QUESTION, {"role": "assistant", "content": None, "tool_calls": [CALL]}, {"role": "tool", "content": "12"}]
+    called = [QUESTION, {"role": "assistant", "content": None, "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "1", "content": "12"}]
     plain = chat(called, max_tokens=1).json()["usage"]["prompt_tokens"]
     called[1] = dict(called[1], reasoning_content=THINKING)
     assert chat(called, max_tokens=1).json()["usage"]["prompt_tokens"] > plain + 10

@@ -224,13 +224,14 @@ def test_methods():
             assert status == 200 and int(headers["content-length"]) > 0
             c.ask("GET", path)  # the connection is where it should be: no body came before
             assert c.answer().status == 200
+    assert server.get("/").status == 200  # as Ollama's clients look whether it is there
     for method, path, allow in (("GET", CHAT, "POST"), ("DELETE", "/v1/models", "GET, HEAD"), ("PUT", COMPLETE, "POST"), ("OPTIONS", CHAT, "POST"),
                                 ("POST", "/health", "GET, HEAD"), ("HEAD", CHAT, "POST")):
         with server.connect() as c:
             c.ask(method, path)
             status, headers = c.head()
             assert status == 405 and headers["allow"] == allow, (method, path, status, headers)
-    for path in ("/", "/v1", "/v1/", "/v1/chat/completions/", "//health", "/v1/models/", "/v1/models/a/../b", "/%00"):
+    for path in ("/v1", "/v1/", "/v1/chat/completions/", "//health", "/v1/models/", "/v1/models/a/../b", "/a%00"):
         check_error(server.get(path), path)
     assert server.get("/v1/models?limit=5").status == 200
 

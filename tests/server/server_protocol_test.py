@@ -298,10 +298,10 @@ def test_refusals():
         refused(400, param, complete, body)
     hello = [{"role": "user", "content": "hello"}]
     image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]
-    for param, body in (("messages", {}), ("messages", {"messages": []}), ("messages", {"messages": [5]}),
-                        ("messages[0].content", {"messages": image}), ("messages[0].content", {"messages": [{"role": "user", "content": 5}]}),
+    for param, body in (("messages", {}), ("messages", {"messages": []}), ("messages[0]", {"messages": [5]}),
+                        ("messages[0].content[0]", {"messages": image}), ("messages[0].content", {"messages": [{"role": "user", "content": 5}]}),
                         ("response_format", {"messages": hello, "response_format": {"type": "xml"}}),
-                        ("tool_choice", {"messages": hello, "tool_choice": "required"}), ("tools", {"messages": hello, "tools": [{}]}),
+                        ("tool_choice", {"messages": hello, "tool_choice": "required"}), ("tools[0].type", {"messages": hello, "tools": [{}]}),
                         ("top_logprobs", {"messages": hello, "top_logprobs": 2}), ("top_logprobs", {"messages": hello, "logprobs": True,
                                                                                                      "top_logprobs": 21}),
                         ("chat_template", {"messages": hello, "chat_template": "x"}), ("service_tier", {"messages": hello, "service_tier": "fast"}),
@@ -309,9 +309,14 @@ def test_refusals():
                         ("parallel_tool_calls", {"messages": hello, "parallel_tool_calls": "no"}), ("logit_bias", {"messages": hello, "logit_bias": {"512": 1}}),
                         ("stream_options.include_usage", {"messages": hello, "stream": True, "stream_options": {"include_usage": "x"}})):
         refused(400, param, chat, body)
+    # what would change the answer and is not here, and words that are none
+    for param, value in (("mirostat", 2), ("tfs_z", 0.5), ("web_search_options", {}), ("verbosity", "low"), ("reasoning_effort", "utmost"),
+                         ("samplers", ["top_k"]), ("length_penalty", 2), ("repeat_last_n", 64), ("speculation.depths", None)):
+        body = {"messages": hello, "repetition_penalty": 1.1, **({"speculation": {"depths": 1}} if value is None else {param: value})}
+        refused(400, param, chat, body)
     assert refused(404, "model", complete, {"prompt": "a", "model": "gpt-4"})["code"] == "model_not_found"
     error = refused(400, "prompt", complete, {"prompt": "word " * 3000})
-    assert error["code"] == "context_length_exceeded" and "512" in error["message"]
+    assert error["code"] == "context_length_exceeded" and "this model's maximum context length is 512 tokens" in error["message"]
     for body in (b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"prompt": "\\ud800"}', b"[" * 100000, b'{"a":' * 100, b'{"a":1e999}'):
         a = server.post(complete, body)
         assert a.status == 400 and a.json()["error"]["message"], (body, a.body)

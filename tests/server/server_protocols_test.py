@@ -428,6 +428,26 @@ def test_what_is_served():
     assert b"/models/stories" not in everything and b"/tests/" not in everything  # no path of the machine
 
 
+def test_vectors():
+    """Ollama's two endpoints have the vectors of OpenAI's; what loads or looks for a server."""
+    texts = ["Once upon a time", "The dog"]
+    want = [d["embedding"] for d in server.post("/v1/embeddings", {"input": texts}).json()["data"]]
+    many = server.post("/api/embed", {"model": "stories260K.f32:latest", "input": texts, "truncate": True, "keep_alive": "5m"}).json()
+    assert many["embeddings"] == want and many["prompt_eval_count"] > 2 and many["model"] == "stories260K.f32", many
+    assert server.post("/api/embed", {"input": texts[0]}).json()["embeddings"] == want[:1]
+    assert server.post("/api/embeddings", {"prompt": texts[1]}).json() == {"embedding": want[1]}
+    for path, body, field in (("/api/embed", {"input": 5}, "input"), ("/api/embed", {}, "input"), ("/api/embeddings", {"prompt": ["a"]}, "prompt"),
+                              ("/api/embed", {"input": "a", "dimensions": 3}, "dimensions"), ("/api/embed", {"input": "a", "model": "other"}, "other")):
+        a = server.post(path, body)
+        assert a.status in (400, 404) and field in a.json()["error"], a.body
+    assert server.get("/").status == 200 and b"running" in server.get("/").body
+    info = server.get("/tokenizer_info").json()
+    assert (info["bos_token"], info["eos_token"]) == ("<s>", "</s>"), info
+    for n in (-1, 0):  # what the context holds
+        a = server.post("/api/generate", {"prompt": "a", "raw": True, "stream": False, "options": {"num_predict": n, "ignore_eos": True}}).json()
+        assert a["eval_count"] > 500, a
+
+
 def test_completion():
     """Several prompts, log-probabilities, biases, a prompt alone, as llama.cpp has them."""
     r = server.post("/completion", {"prompt": [PROMPT, "The dog"], "n_predict": 5, "n_cmpl": 2, "temperature": 1, "seed": 3}).json()
@@ -475,7 +495,7 @@ def test_refusals():
                  ("logit_bias", {"logit_bias": [[99999, 1]]}), ("repeat_last_n", {"repeat_penalty": 1.1, "repeat_last_n": 64}), ("grammar", {"grammar": "root"}),
                  ("min_keep", {"min_keep": 3}), ("t_max_predict_ms", {"t_max_predict_ms": 10}), ("dynatemp_range", {"dynatemp_range": 1}), ("prompt", {"prompt": "word " * 3000}))),
         (Generate, (("options", {"options": 5}), ("options.temperature", {"options": {"temperature": "x"}}), ("options.num_ctx", {"options": {"num_ctx": 4096}}),
-                    ("options.num_predict", {"options": {"num_predict": 0}}), ("options.stop", {"options": {"stop": [5]}}), ("options.mirostat", {"options": {"mirostat": 1}}),
+                    ("options.stop", {"options": {"stop": [5]}}), ("options.mirostat", {"options": {"mirostat": 1}}),
                     ("options.repeat_last_n", {"options": {"repeat_penalty": 1.1, "repeat_last_n": 64}}), ("options.num_thread", {"options": {"num_thread": "all"}}),
                     ("format", {"format": "xml"}), ("format", {"format": {"not": {}}}), ("template", {"template": "{{ .Prompt }}"}), ("suffix", {"suffix": "b"}), ("images", {"images": ["aa"]}),
                     ("context", {"context": [1]}), ("system", {"raw": True, "system": "x"}), ("think", {"think": 5}), ("model", {"model": "llama3"}), ("stream", {"stream": "yes"}),

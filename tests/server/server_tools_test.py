@@ -147,6 +147,68 @@ def test_stop_strings_in_calls():
     assert [(b["type"], b.get("input")) for b in a["content"]] == [("tool_use", {"city": "Pa"})] and a["stop_reason"] == "stop_sequence", a
 
 
+def test_allowed_tools():
+    """The model sees all tools, and calls those alone that are allowed."""
+    choices = [{"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": name}}]}}
+               for name in ("ping", "look")]
+    for seed in range(3):
+        assert {n for n, _ in whole(tool_choice=choices[0], seed=seed) or [("ping", "")]} == {"ping"}
+        assert {n for n, _ in whole(tool_choice=choices[1], seed=seed) or [("look", "")]} == {"look"}
+    all_tokens, few = (chat(max_tokens=1, **fields).json()["usage"]["prompt_tokens"] for fields in ({"tool_choice": choices[0]}, {"tools": TOOLS[:1]}))
+    assert all_tokens == chat(max_tokens=1).json()["usage"]["prompt_tokens"] == few  # the template writes how many there are, in one token
+    a = server.post("/v1/responses", {"input": "Once", "max_output_tokens": 60, "parallel_tool_calls": False, "tools": [
+        dict(t["function"], type="function") for t in TOOLS], "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [
+            {"type": "function", "name": "ping"}]}}).json()
+    assert [x["name"] for x in a["output"] if x["type"] == "function_call"] == ["ping"], a
+
+
+def test_paths():
+    """What is wrong with a conversation or a tool is said by its place, in each protocol's words."""
+    user, call = {"role": "user", "content": "a"}, {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    for param, messages in (
+            ("messages[0].content", [{"role": "user"}]), ("messages[0].content", [{"role": "assistant", "content": None}]),
+            ("messages[1]", [user, "a"]), ("messages[0].role", [{"content": "a"}]), ("messages[0].role", [{"role": "wizard", "content": "a"}]),
+            ("messages[0].content[1]", [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": 5}]}]),
+            ("messages[1].tool_call_id", [user, {"role": "tool", "content": "a"}]),
+            ("messages[1].tool_call_id", [user, {"role": "tool", "content": "a", "tool_call_id": "c"}]),
+            ("messages[0].tool_call_id", [{"role": "tool", "content": "a", "tool_call_id": "c"}, {"role": "assistant", "tool_calls": [call]}]),
+            ("messages[0].tool_calls", [{"role": "assistant", "tool_calls": "x"}]), ("messages[0].tool_calls[0]", [{"role": "assistant", "tool_calls": ["x"]}]),
+            ("messages[0].tool_calls[0].function.name", [{"role": "assistant", "tool_calls": [{"id": "c"}]}]),
+            ("messages[0].tool_calls[1].function.arguments", [{"role": "assistant", "tool_calls": [call, dict(call, function={"name": "f"})]}])):
+        a = server.post("/v1/chat/completions", {"messages": messages, "max_tokens": 1})
+        assert a.status == 400 and a.json()["error"]["param"] == param and a.json()["error"]["message"].startswith(param), (param, a.body)
+    for name in ("a b", "a" * 65, "a.b", "", 5, None):
+        for path, param, body in (
+                ("/v1/chat/completions", "tools[1].function.name", {"messages": [user], "tools": TOOLS[:1] + [{"type": "function", "function": {"name": name}}]}),
+                ("/v1/responses", "tools[0]", {"input": "a", "tools": [{"type": "function", "name": name}]}),
+                ("/v1/messages", "tools[0]", {"messages": [user], "max_tokens": 1, "tools": [{"name": name, "input_schema": {}}]}),
+                ("/api/chat", "tools[0].function.name", {"messages": [user], "tools": [{"type": "function", "function": {"name": name}}]})):
+            a = server.post(path, body)
+            assert a.status == 400 and param.encode() in a.body, (path, name, a.body)
+    for path, param, body in (
+            ("/v1/messages", "messages[0].content[0].tool_use_id", {"max_tokens": 1, "messages": [
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "a"}]}]}),
+            ("/v1/responses", "input[0].call_id", {"input": [{"type": "function_call_output", "call_id": "c", "output": "a"}]}),
+            ("/api/chat", "messages[0].role", {"messages": [{"role": "wizard", "content": "a"}]}), ("/api/chat", "think", {"messages": [user], "think": "deep"})):
+        a = server.post(path, body)
+        assert a.status == 400 and param.encode() in a.body, (path, a.body)
+    refused = server.post("/v1/chat/completions", {"messages": [user], "tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "nobody"}}})
+    assert refused.json()["error"]["param"] == "tool_choice", refused.body
+
+
+def test_templates_without_calls():
+    """A history of calls under a template that writes none is refused: the model would not see them."""
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "tool_calls": [
+        {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}, {"role": "tool", "tool_call_id": "c", "content": "r"}]
+    for text, status in (("{% for m in messages %}{{ m.content }}{% endfor %}", 400), ("{% for m in messages %}{{ m | tojson }}{% endfor %}", 200)):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+            f.write(text)
+            f.flush()
+            with Server(os.path.join(sys.argv[1], "hunch-serve"), "--quiet", "--chat-template-file", f.name) as s:
+                a = s.post("/v1/chat/completions", {"messages": messages, "max_tokens": 1})
+                assert a.status == status and (status == 200 or b"ignores calls of tools" in a.body), (text, a.body)
+
+
 def test_refusals():
     for fields in ({"tool_choice": "required", "tools": []}, {"tool_choice": {"type": "function", "function": {"name": "nobody"}}},
                    {"tools": [{"type": "function", "function": {"name": "a"}}] * 2},
