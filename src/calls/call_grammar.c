@@ -123,6 +123,7 @@ hn_expr hn_g_members(hn_call_grammar *g, const hn_tool_function *f, const json_t
 static hn_expr automatic(hn_call_grammar *g) {
     if (g->family->may) return g->family->may(g);
     const char *mark = g->family->opens[0];
+    if (g->none) return hn_expr_without(g->b, mark);
     const hn_expr all = hn_expr_rule(g->b, "text and calls");
     const hn_expr rest = g->family->grammar(g, true), text = hn_expr_without(g->b, mark);
     const hn_expr again = g->one ? text : all; /* behind the only call text may follow */
@@ -136,18 +137,13 @@ static hn_expr spaces(hn_call_grammar *g) {
 }
 
 bool hn_call_grammar_fits(const hn_call_family *f, bool none) {
-    return f->grammar && (!none || (f->opens && !f->at_start));
+    return f->grammar && (!none || f->may || (f->opens && !f->at_start));
 }
 
-hunch_status hn_call_grammar_none(hn_grammar **out, const hn_call_family *f, hunch_error *err) {
-    hn_builder *b = hn_builder_open(err);
-    *out = NULL;
-    return b ? hn_grammar_finish(out, &b, hn_expr_without(b, f->opens[0]), err) : HUNCH_NO_MEMORY;
-}
-
-hunch_status hn_call_grammar_make(hn_grammar **out, const hn_call_family *f, const hn_tools *t, const hn_tool_function *only, bool required,
-                                  const hn_call_options *o, hunch_error *err) {
-    hn_call_grammar g = {.tools = t, .only = only, .family = f, .one = o->one, .earlier = o->earlier};
+hunch_status hn_call_grammar_make(hn_grammar **out, const hn_call_family *f, const hn_tools *t, const hn_tool_function *only,
+                                  hunch_tool_choice choice, const hn_call_options *o, hunch_error *err) {
+    const bool required = choice >= HUNCH_TOOLS_REQUIRED, none = choice == HUNCH_TOOLS_NONE;
+    hn_call_grammar g = {.tools = t, .only = only, .family = f, .one = o->one, .none = none, .earlier = o->earlier};
     *out = NULL;
     g.b = hn_builder_open(err);
     if (!g.b) return HUNCH_NO_MEMORY;

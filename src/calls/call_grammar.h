@@ -12,6 +12,7 @@ struct hn_call_grammar {
     const hn_tool_function *only; /* NULL: any of them */
     const hn_call_family *family;
     bool one;                     /* no second call */
+    bool none;                    /* nor a first one: what begins a call has nothing that may follow it */
     size_t earlier;               /* calls of the conversation so far */
     int depth;                    /* of nested values */
     struct {

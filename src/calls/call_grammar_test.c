@@ -45,13 +45,15 @@ static int teardown(void **state) {
     return 0;
 }
 
-static accepter grammar_of(const hn_call_family *f, const hn_tool_function *only, bool required,
-                           const hn_call_options *o) {
+static accepter grammar_by(const hn_call_family *f, const hn_tool_function *only, hunch_tool_choice choice, const hn_call_options *o) {
     hn_grammar *g = NULL;
     hunch_error err = {0};
-    if (hn_call_grammar_make(&g, f, offered, only, required, o, &err))
-        fail_msg("%s: %s", hn_call_family_name(f), err.message);
+    if (hn_call_grammar_make(&g, f, offered, only, choice, o, &err)) fail_msg("%s: %s", hn_call_family_name(f), err.message);
     return accepter_of(g, hn_call_family_name(f));
+}
+
+static accepter grammar_of(const hn_call_family *f, const hn_tool_function *only, bool required, const hn_call_options *o) {
+    return grammar_by(f, only, required ? HUNCH_TOOLS_REQUIRED : HUNCH_TOOLS_AUTO, o);
 }
 
 /* ---- what is rendered -------------------------------------------------------------------------------------------------- */
@@ -305,9 +307,99 @@ static void test_may_call(void **state) {
     for (size_t i = 0; i < sizeof may / sizeof *may; i++) check_may(i);
 }
 
+/* ---- calls that may not be --------------------------------------------------------------------------------------------- */
+
+/* Where the last byte of what begins a call would stand, nothing of it does. */
+static const struct { const char *family, *yes[4], *no[4]; } never[] = {
+    {"llama3", {"{\"name\": \"Anna\"}", "see {\"name\": \"ping\", \"parameters\": {}}", "{\"name\": \"pin"},
+     {"{\"name\": \"ping\"", "\n{\"name\":\"get_weather\"", "<|python_tag|>", "a <|python_tag|>"}},
+    {"llama-pythonic", {"[1, 2]", "see [ping()]", "[pong()]"}, {"[ping(", " [get_weather("}},
+    {"functionary-3.2", {"all\nLet me look.", "pinging\n{", "all\nx>>>all\ny"}, {"ping\n", "all\nx>>>get_weather\n"}},
+    {"gpt-oss", {"<|channel|>analysis<|message|>to=functions.ping<|end|><|start|>assistant<|channel|>final<|message|>No."},
+     {HARMONY_CALL, " to=functions.ping", "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary to=functions.p"}},
+    {"qwen3-coder", {"a <function", "<tool"}, {"<function=", "a <tool_call>"}},
+    {"hermes", {"<tool"}, {"a <tool_call>"}},
+    {"lfm2", {"[ping()]"}, {"<|tool_call_start|>"}},
+};
+
+static void test_no_call(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        const hn_call_options o = {.seed = 1};
+        const hn_call_family *f = hn_call_family_named(never[i].family);
+        bool whole;
+        assert_true(hn_call_grammar_fits(f, true));
+        accepter x = grammar_by(f, NULL, HUNCH_TOOLS_NONE, &o);
+        for (int k = 0; k < 4 && never[i].yes[k]; k++)
+            if (!accepts(&x, never[i].yes[k])) fail_msg("%s refuses '%s'", never[i].family, never[i].yes[k]);
+        for (int k = 0; k < 4 && never[i].no[k]; k++)
+            if (accepter_prefix(&x, never[i].no[k], strlen(never[i].no[k]), &whole) == strlen(never[i].no[k]))
+                fail_msg("%s goes on with '%s'", never[i].family, never[i].no[k]);
+        accepter_close(&x);
+    }
+}
+
+/* ---- several calls ----------------------------------------------------------------------------------------------------- */
+
+/* As each style has two in one answer; NULL: it has one, and then another turn. */
+#define BAR "\xEF\xBD\x9C"
+#define LOW "\xE2\x96\x81"
+#define DS(name) "<" BAR "tool" LOW name BAR ">"
+static const struct { const char *family, *first, *second, *end; } several[] = {
+    {"hermes", "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>",
+     "\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"B\"}}\n</tool_call>", ""},
+    {"llama3", "{\"name\": \"ping\", \"parameters\": {}}", "; {\"name\": \"get_weather\", \"parameters\": {\"city\": \"B\"}}", ""},
+    {"llama-pythonic", "[ping()", ", get_weather(city=\"B\")", "]"},
+    {"lfm2", "<|tool_call_start|>[ping()", ", get_weather(city=\"B\")", "]<|tool_call_end|>"},
+    {"mistral-json", "[TOOL_CALLS][{\"name\": \"ping\", \"arguments\": {}, \"id\": \"abcdefgh1\"}",
+     ", {\"name\": \"get_weather\", \"arguments\": {\"city\": \"B\"}, \"id\": \"abcdefgh2\"}", "]"},
+    {"mistral-args", "[TOOL_CALLS]ping[ARGS]{}", "[TOOL_CALLS]get_weather[CALL_ID]abcdefgh2[ARGS]{\"city\": \"B\"}", ""},
+    {"deepseek-r1", DS("calls" LOW "begin") DS("call" LOW "begin") "function" DS("sep") "ping\n```json\n{}\n```" DS("call" LOW "end"),
+     "\n" DS("call" LOW "begin") "function" DS("sep") "get_weather\n```json\n{\"city\": \"B\"}\n```" DS("call" LOW "end"),
+     DS("calls" LOW "end")},
+    {"deepseek-v3.1", DS("calls" LOW "begin") DS("call" LOW "begin") "ping" DS("sep") "{}" DS("call" LOW "end"),
+     DS("call" LOW "begin") "get_weather" DS("sep") "{\"city\": \"B\"}" DS("call" LOW "end"), DS("calls" LOW "end")},
+    {"functionary-3.2", "ping\n{}", ">>>get_weather\n{\"city\": \"B\"}", ""},
+    {"gpt-oss", HARMONY_CALL "{\"city\": \"B\"}", NULL, ""},
+};
+
+static size_t read_calls(const hn_call_family *f, const char *text, const hn_call_options *o) {
+    hn_call_answer a;
+    hn_call_reader *r = hn_call_reader_open(f, &tools, o);
+    assert_non_null(r);
+    assert_true(hn_call_reader_feed(r, text, strlen(text), true));
+    hn_call_reader_get(r, &a);
+    if (a.n_done != a.n_calls || a.n_text || a.n_broken) fail_msg("'%s': %zu calls, %zu of them whole", text, a.n_calls, a.n_done);
+    const size_t n = a.n_done;
+    if (n == 2) assert_true(strcmp(a.call[0].name, "ping") == 0 && strcmp(a.call[1].name, "get_weather") == 0);
+    hn_call_reader_close(&r);
+    return n;
+}
+
+/* A required answer may have several calls in each style that has, and one if no more are wanted; and the reader gives as many. */
+static void test_several(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
+        const hn_call_family *f = hn_call_family_named(several[i].family);
+        char one[400], two[800];
+        snprintf(one, sizeof one, "%s%s", several[i].first, several[i].end);
+        snprintf(two, sizeof two, "%s%s%s", several[i].first, several[i].second ? several[i].second : "", several[i].end);
+        for (int single = 0; single < 2; single++) {
+            const hn_call_options o = {.seed = 1, .one = single};
+            accepter x = grammar_of(f, NULL, true, &o);
+            if (!accepts(&x, one)) fail_msg("%s refuses '%s'", several[i].family, one);
+            if (several[i].second && accepts(&x, two) != !single) fail_msg("%s, one %d: '%s'", several[i].family, single, two);
+            accepter_close(&x);
+        }
+        const hn_call_options o = {.seed = 1};
+        assert_int_equal(read_calls(f, one, &o), 1);
+        if (several[i].second) assert_int_equal(read_calls(f, two, &o), 2);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rendered), cmocka_unit_test(test_walks), cmocka_unit_test(test_strict_walks),
                                        cmocka_unit_test(test_gemma_keys),
-                                       cmocka_unit_test(test_may_call)};
+                                       cmocka_unit_test(test_may_call), cmocka_unit_test(test_no_call), cmocka_unit_test(test_several)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

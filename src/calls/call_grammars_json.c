@@ -45,9 +45,10 @@ hn_expr hn_grammar_hermes(hn_call_grammar *g, bool opened) {
     return hn_g_list(g, HN_SEQ(g, hn_g_open(g, opened), body), hn_g_text(g, "\n"), HN_SEQ(g, hn_g_open(g, false), body));
 }
 
+/* opened: one alone. */
 hn_expr hn_grammar_llama3(hn_call_grammar *g, bool opened) {
-    (void)opened;
-    return hn_g_any(g, object_parameters);
+    const hn_expr one = hn_g_any(g, object_parameters);
+    return opened ? one : hn_g_list(g, one, hn_g_text(g, "; "), one);
 }
 
 hn_expr hn_grammar_list(hn_call_grammar *g, bool opened) {
@@ -183,5 +184,5 @@ hn_expr hn_grammar_may_harmony(hn_call_grammar *g) {
     const hn_expr start = HN_SEQ(g, hn_g_mark(g, "<|start|>"), hn_g_text(g, "assistant"));
     const hn_expr whole = HN_SEQ(g, header, hn_expr_until(g->b, "<|end|>", false, false), start);
     const hn_expr last = HN_SEQ(g, header, hn_expr_until(g->b, "<|end|>", false, true));
-    return HN_SEQ(g, hn_expr_repeat(g->b, whole, 0, -1), HN_ALT(g, hn_g_any(g, harmony_any_call), last));
+    return HN_SEQ(g, hn_expr_repeat(g->b, whole, 0, -1), g->none ? last : HN_ALT(g, hn_g_any(g, harmony_any_call), last));
 }

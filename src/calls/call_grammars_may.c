@@ -19,9 +19,9 @@ static bool marks_open(marks *m, const hn_call_grammar *g, size_t each) {
     return m->at && m->text;
 }
 
-static void marks_add(marks *m, const char *before, const char *name, const char *behind, hn_expr rest, bool at_start) {
+static void marks_add(hn_call_grammar *g, marks *m, const char *before, const char *name, const char *behind, hn_expr rest, bool at_start) {
     snprintf(m->text[m->n], sizeof *m->text, "%s%.*s%s", before, HN_LONGEST_NAME, name, behind);
-    m->at[m->n] = (hn_mark){m->text[m->n], rest, at_start};
+    m->at[m->n] = (hn_mark){m->text[m->n], g->none ? hn_expr_alt(g->b, NULL, 0) : rest, at_start};
     m->n++;
 }
 
@@ -48,8 +48,8 @@ static void llama3_marks(hn_call_grammar *g, marks *m, hn_expr more, bool at_sta
         if (!f) continue;
         const hn_expr rest = HN_SEQ(g, hn_g_text(g, ","), space, hn_g_text(g, "\"parameters\":"), space, hn_g_object(g, f),
                                     hn_g_text(g, "}"), more);
-        marks_add(m, "{\"name\": \"", f->name, "\"", rest, at_start);
-        marks_add(m, "{\"name\":\"", f->name, "\"", rest, at_start);
+        marks_add(g, m, "{\"name\": \"", f->name, "\"", rest, at_start);
+        marks_add(g, m, "{\"name\":\"", f->name, "\"", rest, at_start);
     }
 }
 
@@ -63,7 +63,7 @@ hn_expr hn_grammar_may_llama3(hn_call_grammar *g) {
     const hn_expr tagged = marks_expr(&behind, g, made);
     made = marks_open(&all, g, 2);
     if (made) {
-        marks_add(&all, g->family->opens[0], "", "", tagged, false);
+        marks_add(g, &all, g->family->opens[0], "", "", tagged, false);
         llama3_marks(g, &all, more, true);
     }
     return marks_expr(&all, g, made);
@@ -76,7 +76,7 @@ hn_expr hn_grammar_may_pythonic(hn_call_grammar *g) {
     const hn_expr more = HN_SEQ(g, g->one ? hn_expr_empty(g->b) : hn_expr_repeat(g->b, next, 0, -1), hn_g_text(g, "]"));
     for (size_t i = 0; i < g->tools->n && made; i++) {
         const hn_tool_function *f = function_at(g, i);
-        if (f) marks_add(&m, "[", f->name, "(", HN_SEQ(g, hn_g_python_members(g, f), more), true);
+        if (f) marks_add(g, &m, "[", f->name, "(", HN_SEQ(g, hn_g_python_members(g, f), more), true);
     }
     return marks_expr(&m, g, made);
 }
@@ -86,7 +86,7 @@ hn_expr hn_grammar_may_pythonic(hn_call_grammar *g) {
 static void functionary_marks(hn_call_grammar *g, marks *m, const char *before, hn_expr behind, bool at_start) {
     for (size_t i = 0; i < g->tools->n; i++) {
         const hn_tool_function *f = function_at(g, i);
-        if (f) marks_add(m, before, f->name, "\n", HN_SEQ(g, hn_g_object(g, f), behind), at_start);
+        if (f) marks_add(g, m, before, f->name, "\n", HN_SEQ(g, hn_g_object(g, f), behind), at_start);
     }
 }
 
@@ -111,8 +111,10 @@ hn_expr hn_grammar_may_functionary(hn_call_grammar *g) {
 /* The block's mark is often missing: a function's own is enough, and the block's end may stand behind it. */
 hn_expr hn_grammar_may_bare(hn_call_grammar *g) {
     const hn_expr all = hn_expr_rule(g->b, "text and calls"), behind = g->one ? hn_expr_without(g->b, g->family->opens[0]) : all;
-    const hn_mark both[] = {{g->family->opens[0], HN_SEQ(g, hn_grammar_markup(g, true), behind), false},
-                            {g->family->opens[1], HN_SEQ(g, hn_g_bare_call(g), behind), false}};
-    hn_expr_rule_set(g->b, all, hn_expr_marked(g->b, both, 2));
+    marks m;
+    const bool made = marks_open(&m, g, 2);
+    if (made) marks_add(g, &m, g->family->opens[0], "", "", HN_SEQ(g, hn_grammar_markup(g, true), behind), false);
+    if (made) marks_add(g, &m, g->family->opens[1], "", "", HN_SEQ(g, hn_g_bare_call(g), behind), false);
+    hn_expr_rule_set(g->b, all, marks_expr(&m, g, made));
     return all;
 }

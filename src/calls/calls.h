@@ -60,11 +60,10 @@ struct hn_call_options;
 struct hn_grammar;
 /* Whether answers can be held to the family's format, or, `none`, kept from it. */
 bool hn_call_grammar_fits(const hn_call_family *f, bool none);
-/* Text in which no call is opened; hn_call_grammar_fits(f, true). */
-hunch_status hn_call_grammar_none(struct hn_grammar **out, const hn_call_family *f, hunch_error *err);
-/* What an answer must be: thinking and, if a call is required, calls (of `only`, if it is given); else text and calls. */
+/* What an answer must be: thinking and, if a call is required, calls (of `only`, if it is given); else text and calls, or, with
+ * HUNCH_TOOLS_NONE, text in which no call begins. */
 hunch_status hn_call_grammar_make(struct hn_grammar **out, const hn_call_family *f, const hn_tools *t, const hn_tool_function *only,
-                                  bool required, const struct hn_call_options *o, hunch_error *err);
+                                  hunch_tool_choice choice, const struct hn_call_options *o, hunch_error *err);
 
 /* ---- answers ----------------------------------------------------------------------------------------------------------- */
 

@@ -112,8 +112,7 @@ typedef struct held {
 static hunch_status compile(hn_grammar **out, const hunch_model *m HN_UNUSED, const void *from, hunch_error *err) {
     const held *h = from;
     const hunch_tools *t = h->t;
-    return t->choice == HUNCH_TOOLS_NONE ? hn_call_grammar_none(out, t->family, err)
-                                         : hn_call_grammar_make(out, t->family, &t->tools, t->named, h->required, &h->reading, err);
+    return hn_call_grammar_make(out, t->family, &t->tools, t->named, t->choice, &h->reading, err);
 }
 
 /* All that it depends on. Returns its length, which may be more than the room. */

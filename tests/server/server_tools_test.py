@@ -196,6 +196,37 @@ def test_paths():
     assert refused.json()["error"]["param"] == "tool_choice", refused.body
 
 
+def test_several_calls():
+    """Required calls of styles that have many in one answer, or one: whole, streamed, and in another protocol the same."""
+    global server
+    plain = server
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+        f.write("{% for m in messages %}{{ m.tool_calls or m.content }}{% endfor %}{{ tools }}")
+        f.flush()
+        for style, most in (("llama3", 99), ("lfm2", 99), ("mistral-args", 99), ("deepseek-r1", 99), ("gpt-oss", 1)):
+            with Server(os.path.join(sys.argv[1], "hunch-serve"), "--quiet", "--chat-template-file", f.name, "--tool-format", style) as server:
+                for seed in range(8):  # some of them end after one
+                    fields = {"tool_choice": "required", "parallel_tool_calls": True, "max_tokens": 350, "seed": seed}
+                    choice = chat(**fields).json()["choices"][0]
+                    if len(choice["message"]["tool_calls"]) > 1 or most == 1:
+                        break
+                calls = [(c["function"]["name"], c["function"]["arguments"]) for c in choice["message"]["tool_calls"]]
+                assert (len(calls) == 1 if most == 1 else len(calls) > 1) and not choice["message"]["content"], (style, choice)
+                for call in choice["message"]["tool_calls"][:len(calls) - (choice["finish_reason"] == "length")]:
+                    valid(dict(call, id="call_"))  # Mistral's ids are its own
+                parts = {}
+                for c in (c for e in chat(stream=True, **fields).events() for one in e["choices"] for c in one["delta"].get("tool_calls", [])):
+                    name, arguments = parts.get(c["index"], ("", ""))
+                    parts[c["index"]] = (name + c["function"].get("name", ""), arguments + c["function"].get("arguments", ""))
+                assert [parts[i] for i in sorted(parts)] == calls, (style, parts, calls)
+                a = server.post("/v1/responses", {"input": "Once", "max_output_tokens": 350, "temperature": 1, "seed": seed, "tool_choice": "required", "tools": [
+                    dict(t["function"], type="function") for t in TOOLS]}).json()
+                assert len([x for x in a["output"] if x["type"] == "function_call"]) > (most > 1), (style, a)
+                none = chat(tool_choice="none", max_tokens=40).json()["choices"][0]
+                assert none["message"]["content"] and "tool_calls" not in none["message"], (style, none)
+    server = plain
+
+
 def test_templates_without_calls():
     """A history of calls under a template that writes none is refused: the model would not see them."""
     messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "tool_calls": [
