@@ -48,7 +48,7 @@ static json_t *current(writer *w) {
 
 static bool text_take(writer *w, const json_t *block) {
     json_t *text = json_object_get(block, "text");
-    if (!json_is_string(text)) return serve_fail(w->err, 400, w->field, "%s.text is not a text", w->field);
+    if (!json_is_string(text)) return serve_wrong(w->err, &(serve_view){.within = w->field}, "text", " is not a text");
     json_t *message = current(w);
     serve_text_add(message, "content", w->between, text);
     w->between = "";
@@ -57,7 +57,7 @@ static bool text_take(writer *w, const json_t *block) {
 
 static bool thinking_take(writer *w, const json_t *block) {
     json_t *text = json_object_get(block, "thinking");
-    if (!json_is_string(text)) return serve_fail(w->err, 400, w->field, "%s.thinking is not a text", w->field);
+    if (!json_is_string(text)) return serve_wrong(w->err, &(serve_view){.within = w->field}, "thinking", " is not a text");
     serve_text_add(current(w), "reasoning_content", "\n", text);
     return true;
 }
@@ -152,15 +152,15 @@ static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     if (!json_is_array(given)) return serve_wrong(err, v, "tools", " is not a list");
     w->tools = json_array();
     json_array_foreach(given, i, one) {
-        const json_t *type = serve_value(one, "type"), *name = json_object_get(one, "name"), *schema = json_object_get(one, "input_schema");
-        if (type && (!json_is_string(type) || strcmp(json_string_value(type), "custom") != 0))
-            return serve_wrong(err, v, "tools", "[%zu].type is not \"custom\": the server runs no tools of its own", i);
-        if (!json_string_length(name) || !hn_json_is_object(schema))
-            return serve_wrong(err, v, "tools", "[%zu] is not an object with the text name and the object input_schema", i);
         char within[SERVE_NAME];
         snprintf(within, sizeof within, "tools[%zu]", i);
-        if (!serve_function_name_check(&(serve_view){.body = one, .within = within}, "name", err)) return false;
-        json_array_append_new(w->tools, serve_function_json(name, serve_value(one, "description"), schema));
+        const serve_view tool = {.body = one, .within = within};
+        const json_t *type = serve_field(&tool, "type"), *schema = serve_field(&tool, "input_schema");
+        if (type && (!json_is_string(type) || strcmp(json_string_value(type), "custom") != 0))
+            return serve_wrong(err, &tool, "type", " is not \"custom\": the server runs no tools of its own");
+        if (!serve_function_name_check(&tool, "name", err)) return false;
+        if (!hn_json_is_object(schema)) return serve_wrong(err, &tool, "input_schema", " is not an object");
+        json_array_append_new(w->tools, serve_function_json(serve_field(&tool, "name"), serve_field(&tool, "description"), schema));
     }
     return true;
 }

@@ -144,10 +144,10 @@ static bool calls_make(serve_wanted *w, json_t *to, const json_t *calls, size_t 
     json_array_foreach(calls, k, call) {
         json_t *function = json_object_get(call, "function"), *name = json_object_get(function, "name");
         json_t *arguments = json_object_get(function, "arguments");
-        char id[48];
+        char id[48], field[SERVE_NAME];
+        snprintf(field, sizeof field, "messages[%zu].tool_calls[%zu]", i, k);
         if (!json_string_length(name) || (arguments && !hn_json_is_object(arguments)))
-            return serve_wrong(err, &(serve_view){0}, "messages",
-                               "[%zu].tool_calls[%zu] has no function with a name and an object of arguments", i, k);
+            return serve_fail(err, 400, field, "%s has no function with a name and an object of arguments", field);
         snprintf(id, sizeof id, "call_%zu_%zu", i, k);
         char *text = arguments ? serve_json_dump(arguments, JSON_COMPACT) : NULL;
         json_t *made = json_string(id);

@@ -215,16 +215,16 @@ static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     if (!json_is_array(given)) return serve_wrong(err, v, "tools", " is not a list");
     w->tools = json_array();
     json_array_foreach(given, i, one) {
-        const char *type = json_string_value(json_object_get(one, "type"));
-        const json_t *name = json_object_get(one, "name"), *parameters = serve_value(one, "parameters");
-        if (!type || strcmp(type, "function") != 0)
-            return serve_wrong(err, v, "tools", "[%zu].type is not \"function\": the server runs no tools of its own", i);
-        if (!json_string_length(name) || (parameters && !hn_json_is_object(parameters)))
-            return serve_wrong(err, v, "tools", "[%zu] is not an object with the text name and the object parameters", i);
         char within[SERVE_NAME];
         snprintf(within, sizeof within, "tools[%zu]", i);
-        if (!serve_function_name_check(&(serve_view){.body = one, .within = within}, "name", err)) return false;
-        json_array_append_new(w->tools, serve_function_json(name, serve_value(one, "description"), parameters));
+        const serve_view tool = {.body = one, .within = within};
+        const char *type = json_string_value(serve_field(&tool, "type"));
+        const json_t *parameters = serve_field(&tool, "parameters");
+        if (!type || strcmp(type, "function") != 0)
+            return serve_wrong(err, &tool, "type", " is not \"function\": the server runs no tools of its own");
+        if (!serve_function_name_check(&tool, "name", err)) return false;
+        if (parameters && !hn_json_is_object(parameters)) return serve_wrong(err, &tool, "parameters", " is not an object");
+        json_array_append_new(w->tools, serve_function_json(serve_field(&tool, "name"), serve_field(&tool, "description"), parameters));
     }
     return true;
 }
@@ -235,7 +235,7 @@ static bool format_read(serve_wanted *w, const serve_view *v, serve_error *err) 
     if (!format || (type && strcmp(type, "text") == 0)) return true;
     if (type && strcmp(type, "json_object") == 0) return serve_form_object(&w->form, "text.format", err);
     if (!type || strcmp(type, "json_schema") != 0)
-        return serve_wrong(err, v, "text.format", ".type is none of text, json_object, json_schema");
+        return serve_wrong(err, v, "text.format.type", " is none of text, json_object, json_schema");
     if (!schema) return serve_wrong(err, v, "text.format.schema", " is missing");
     return serve_form_schema(&w->form, "text.format.schema", schema, err) && serve_form_strict(&w->form, json_object_get(format, "strict"));
 }

@@ -180,6 +180,11 @@ def try_ollama(server):
     for words, fields in (("options.num_ctx", {"options": {"num_ctx": 5000}}), ("options.temperature", {"options": {"temperature": -1}}), ("suffix", {"suffix": "b"})):
         assert is_refused(ollama.ResponseError, words, lambda: c.generate(**dict(same, prompt="a", **fields))).status_code == 400
     assert is_refused(ollama.ResponseError, "llama3", lambda: c.chat(**dict(chat, model="llama3"))).status_code == 404
+    vectors = c.embed(NAME, ["a", PROMPT]).embeddings
+    assert len(vectors) == 2 and list(c.embeddings(NAME, PROMPT).embedding) == list(vectors[1]) != list(vectors[0])
+    assert c.generate(model=NAME, prompt=PROMPT, raw=True, options={"num_predict": 0, "temperature": 0, "stop": ["."]}).done_reason == "stop"
+    for words, fields in (("messages[0].role", {"messages": [{"role": "judge", "content": "a"}]}), ("think", {"think": "deep"})):
+        assert is_refused(ollama.ResponseError, words, lambda: c.chat(**dict(chat, **fields))).status_code == 400
     pieces = c.generate(model=NAME, prompt=PROMPT, stream=True, options={"num_predict": 500})
     next(pieces)
     pieces.close()

@@ -180,8 +180,8 @@ def test_paths():
     for name in ("a b", "a" * 65, "a.b", "", 5, None):
         for path, param, body in (
                 ("/v1/chat/completions", "tools[1].function.name", {"messages": [user], "tools": TOOLS[:1] + [{"type": "function", "function": {"name": name}}]}),
-                ("/v1/responses", "tools[0]", {"input": "a", "tools": [{"type": "function", "name": name}]}),
-                ("/v1/messages", "tools[0]", {"messages": [user], "max_tokens": 1, "tools": [{"name": name, "input_schema": {}}]}),
+                ("/v1/responses", "tools[0].name", {"input": "a", "tools": [{"type": "function", "name": name}]}),
+                ("/v1/messages", "tools[0].name", {"messages": [user], "max_tokens": 1, "tools": [{"name": name, "input_schema": {}}]}),
                 ("/api/chat", "tools[0].function.name", {"messages": [user], "tools": [{"type": "function", "function": {"name": name}}]})):
             a = server.post(path, body)
             assert a.status == 400 and param.encode() in a.body, (path, name, a.body)
