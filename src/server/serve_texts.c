@@ -97,6 +97,14 @@ bool serve_apply_template(serve_server *s, const serve_asked *q, serve_reply *r,
 
 /* ---- what is known ------------------------------------------------------------------------------------------- */
 
+/* As lm-eval takes it: null if there is none. */
+static json_t *token_json(const hunch_model *m, const char *name) {
+    json_t *token = serve_about_token(m, name);
+    if (json_string_length(token)) return token;
+    json_decref(token);
+    return json_null();
+}
+
 bool serve_tokenizer_info(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     (void)q;
     hunch_model *m = serve_model(s, err);
@@ -106,7 +114,7 @@ bool serve_tokenizer_info(serve_server *s, const serve_asked *q, serve_reply *r,
     hunch_model_get_info(m, &info);
     r->json = json_pack("{s:s,s:i,s:i,s:b,s:b,s:o,s:o}", "tokenizer_class", "hunch", "vocab_size", info.vocab, "model_max_length",
                         info.context, "has_tokenizer", info.has_tokenizer, "has_chat_template", info.has_chat_template, "chat_template",
-                        serve_text_json(text, strlen(text)), "bos_token", serve_about_token(m, "bos_token"));
-    json_object_set_new(r->json, "eos_token", serve_about_token(m, "eos_token"));
+                        serve_text_json(text, strlen(text)), "bos_token", token_json(m, "bos_token"));
+    json_object_set_new(r->json, "eos_token", token_json(m, "eos_token"));
     return true;
 }

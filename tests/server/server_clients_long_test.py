@@ -102,6 +102,17 @@ doc_to_target: 0
 metric_list:
 - {metric: acc}
 """
+# Whole texts: the first token follows the one that ends a text, which /tokenizer_info has.
+ROLLING = """task: rolling
+dataset_path: json
+dataset_kwargs: {data_files: {test: %s}}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{begin}}"
+metric_list:
+- {metric: word_perplexity}
+"""
 DOCUMENTS = [("Once upon a time, there was a little girl named", ["Lily", "stone", "ran"]), ("The dog ran to the", ["park", "eat", "he"]),
              ("She was very", ["happy", "the", "and"]), ("They went to the park to", ["play", "was", "his"]),
              ("The cat sat on the", ["bed", "said", "very"]), ("Tim had a big red", ["ball", "was", "they"])]
@@ -111,11 +122,12 @@ def lm_eval(server, folder):
     """The log-likelihoods of all choices, by lm-eval."""
     with open(os.path.join(folder, "stories.jsonl"), "w") as f:
         f.writelines(json.dumps({"begin": b, "ends": e}) + "\n" for b, e in DOCUMENTS)
-    with open(os.path.join(folder, "stories.yaml"), "w") as f:
-        f.write(TASK % os.path.join(folder, "stories.jsonl"))
+    for name, task in (("stories", TASK), ("rolling", ROLLING)):
+        with open(os.path.join(folder, name + ".yaml"), "w") as f:
+            f.write(task % os.path.join(folder, "stories.jsonl"))
     out = os.path.join(folder, "out%d" % server.port)
     arguments = "model=stories260K.f32,base_url=http://127.0.0.1:%d/v1/completions,tokenizer_backend=remote,num_concurrent=4,max_length=512" % server.port
-    subprocess.run([sys.executable, "-m", "lm_eval", "--model", "local-completions", "--model_args", arguments, "--tasks", "stories",
+    subprocess.run([sys.executable, "-m", "lm_eval", "--model", "local-completions", "--model_args", arguments, "--tasks", "stories,rolling",
                     "--include_path", folder, "--output_path", out, "--log_samples"],
                    env=dict(os.environ, OPENAI_API_KEY=KEY, HF_DATASETS_CACHE=os.path.join(folder, "cache")), check=True)
     samples = {}
@@ -124,8 +136,8 @@ def lm_eval(server, folder):
             if name.startswith("samples_"):
                 for line in open(os.path.join(path, name)):
                     row = json.loads(line)
-                    samples[row["doc_id"]] = (row["filtered_resps"], row["acc"])
-    assert len(samples) == len(DOCUMENTS), samples
+                    samples[name.split("_")[1], row["doc_id"]] = (row["filtered_resps"], row.get("acc"))
+    assert len(samples) == 2 * len(DOCUMENTS), samples
     return samples
 
 
@@ -137,7 +149,7 @@ def try_lm_eval():
             with Server(SERVE, "--quiet", "--draft", draft) as s:
                 got.append(lm_eval(s, folder))
         assert got[0] == got[1], got
-        assert sum(acc for _, acc in got[0].values()) >= len(DOCUMENTS) - 1, got[0]
+        assert sum(acc or 0 for _, acc in got[0].values()) >= len(DOCUMENTS) - 1, got[0]
 
 
 with tempfile.NamedTemporaryFile("w") as keys:
