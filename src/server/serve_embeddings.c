@@ -110,7 +110,9 @@ static bool vectors_read(serve_server *s, const serve_asked *q, const serve_view
                          serve_error *err) {
     hunch_model *m = serve_model(s, err);
     serve_wanted w = {.prompt_only = true};
-    return m && dimensions_check(own, m, err) && (r->call = serve_request_read(s, q, v, &w, false, err)) != NULL;
+    if (m && dimensions_check(own, m, err)) r->call = serve_request_read(s, q, v, &w, false, err);
+    serve_wanted_free(&w);
+    return r->call != NULL;
 }
 
 bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {

@@ -51,6 +51,7 @@ bool serve_llama_completion(serve_server *s, const serve_asked *q, serve_reply *
     const json_t *most = serve_field(&v, "max_tokens");
     serve_wanted w = {.most = serve_engine_context(s->engine), .echo = most && json_integer_value(most) == 0};
     if (serve_model(s, err) && others_check(&own, err)) r->call = serve_request_read(s, q, &v, &w, false, err);
+    serve_wanted_free(&w);
     return r->call != NULL;
 }
 
