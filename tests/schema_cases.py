@@ -93,7 +93,7 @@ SCHEMAS = {
     "patterns": {"type": "object", "patternProperties": {"^x": INTEGER}, "additionalProperties": False},
     "patterns and others": {"type": "object", "properties": {"a": SMALL}, "patternProperties": {"^x": DIGIT}, "additionalProperties": BOOLEAN, "maxProperties": 3},
     "patterns that overlap": {"type": "object", "patternProperties": {"^a": {"minimum": 2}, "b$": {"maximum": 4}}, "additionalProperties": {"const": 0}, "maxProperties": 2},
-    "patterns of own names": {"type": "object", "properties": {"xa": {"type": "integer"}, "b": STRING}, "patternProperties": {"^x": {"maximum": 5}},
+    "patterns of own names": {"type": "object", "properties": {"b": STRING, "xa": {"type": "integer"}}, "patternProperties": {"^x": {"maximum": 5}},
                               "additionalProperties": False, "required": ["xa"]},
     "patterns of any key": {"type": "object", "patternProperties": {"": DIGIT}},
     "one key": {"type": "object", "patternProperties": {"^[a-z]$": INTEGER}, "additionalProperties": False, "minProperties": 1},
@@ -134,6 +134,21 @@ TEXTS = {
     "uuid": (["123e4567-e89b-12d3-a456-426614174000"], ["123e4567", "g23e4567-e89b-12d3-a456-426614174000"]),
     "json-pointer": (["", "/a/b~0c~1", "/"], ["a", "/a~2"]),
     "byte": (["", "AAAA", "QQ==", "QUI="], ["A", "AA=A", "A=="]),
+}
+
+# Values that chance would not bring.
+MORE = {
+    "names beside properties": [{"abc": 1}, {"x": 1}, {"x": True}, {"abc": 1, "y": True}],
+    "patterns of own names": [{"xa": 9}, {"b": "", "xa": 5}, {"b": "", "xa": 6}],
+    "names of few": [{"a": 1, "b": 2}, {"c": 1}, {"a": 1, "b": 2, "c": 3}],
+    "names of a pattern": [{"a": 1, "bc": 2}, {"A": 1}],
+    "nullable": [None, "abc", "abcd"],
+    "unique digits": [[1, 2], [1, 1], [3, 2, 1], [3, 2, 3]],
+    "unique in an object": [{"s": ["a"], "t": [1, 2]}, {"s": ["a", "a"], "t": [1]}, {"s": [], "t": [1, 1]}, {"s": ["b", "a"], "t": []}],
+    "contains one or two of many": [[1, 9], [9, 9], [1, 2], [1, 2, 3], [1, 9, 9, 2], [1, 9, 2, 3]],
+    "dependent required": [{"a": 1}, {"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1}, {"b": 1}, {"b": 1, "c": 1}, {"c": 1}],
+    "one of required": [{}, {"a": 1}, {"b": 1}, {"a": 1, "b": 1}],
+    "if then else": [{"country": "US", "code": "12"}, {"country": "US", "code": "AB"}, {"country": "NL", "code": "AB"}, {"country": "NL", "code": "12"}],
 }
 
 SCALARS = [None, True, False, 0, 1, 2, 3, 4, 5, 6, 7, 10, 12, 15, 100, 105, -3, -5, -7, 0.25, 1.5, 2.5, 0.07, 1.1, 2.25, 3.01, -0.5, 2147483647, 2147483648,

@@ -17,7 +17,7 @@ from server_environment import environment  # noqa: E402
 FOLDER = environment(__file__, "schemas", ["jsonschema[format]"])
 
 import jsonschema  # noqa: E402
-from schema_cases import SCHEMAS, TEXTS, spell, values  # noqa: E402
+from schema_cases import MORE, SCHEMAS, TEXTS, spell, values  # noqa: E402
 
 SAMPLES, KEPT = 400, 14
 
@@ -79,7 +79,7 @@ def tried(name, schema, seed):
         yes, no = TEXTS[schema["format"]]
         assert all(validator.is_valid(x) for x in yes) and (schema["format"] == "byte" or not any(validator.is_valid(x) for x in no)), name
         return {spell(x): x in yes for x in yes + no + [5]}
-    for value in values(seed):
+    for value in MORE.get(name, []) + list(values(seed)):
         if not beyond(name, value if isinstance(value, list) else []) and isinstance(value, float) + isinstance(value, int) < 2:
             found[spell(value)] = validator.is_valid(value)
     return found
@@ -104,13 +104,19 @@ def check(name, schema, known, answer):
 
 
 def write(path, known):
-    """Some valid and some invalid values of each schema, the shortest ones and every n-th of the others."""
+    """Some valid and some invalid values of each schema, the shortest ones and every n-th of the others; most of the invalid ones begin as a
+    valid one does."""
     with open(path, "w", encoding="utf-8") as f:
         for name, schema in SCHEMAS.items():
             case = {"name": name, "schema": schema}
+            begins = {t[0] for t, v in known[name].items() if v}
             for kind in ("valid", "invalid"):
                 texts = sorted((t for t, v in known[name].items() if v == (kind == "valid")), key=lambda t: (len(t), t))
-                case[kind] = texts[:KEPT // 2] + texts[KEPT // 2::max(1, len(texts) // (KEPT // 2))][:KEPT // 2]
+                near = [t for t in texts if t[0] in begins]
+                texts = near if len(near) >= KEPT else near + [t for t in texts if t[0] not in begins]
+                more = [t for t in map(spell, MORE.get(name, [])) if t in texts]
+                texts = [t for t in texts if t not in more]
+                case[kind] = more + texts[:KEPT // 2] + texts[KEPT // 2::max(1, len(texts) // (KEPT // 2))][:KEPT // 2]
             f.write(json.dumps(case, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 

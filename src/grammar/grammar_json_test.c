@@ -156,6 +156,18 @@ static void test_refusals(void **state) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) grammar_refusal_check(hn_grammar_json_schema, &refusals[i]);
 }
 
+/* What one reader of an expression takes to match and another does not is written by neither the expression nor its opposite. */
+static void test_readers(void **state) {
+    (void)state;
+    static const grammar_case cases[] = {
+        {"{\"type\":\"string\",\"not\":{\"pattern\":\"^a$\"}}", {"\"b\"", "\"ab\"", "\"\""}, {"\"a\"", "\"a\\n\""}}, /* Python's $ */
+        {"{\"type\":\"string\",\"not\":{\"pattern\":\"\\\\d\"}}", {"\"b\""}, {"\"1\"", "\"\xD9\xA3\""}},           /* Python's \d */
+        {"{\"type\":\"string\",\"not\":{\"pattern\":\"^[^\\\\w]\"}}", {"\"b\""}, {"\"-\"", "\"\xC3\xA9\""}},
+        {"{\"type\":\"string\",\"not\":{\"pattern\":\"^.$\"}}", {"\"ab\""}, {"\"b\"", "\"\\r\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^.$\"}", {"\"b\""}, {"\"\\r\"", "\"ab\""}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) grammar_case_check(hn_grammar_json_schema, &cases[i]);
+}
+
 /* A schema that is not strict: what cannot be honoured is ignored, by name, and the rest holds. */
 static void test_loose(void **state) {
     (void)state;
@@ -187,6 +199,7 @@ static void test_loose(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_beyond_doubles),
-                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_loose)};
+                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_loose),
+                                       cmocka_unit_test(test_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
