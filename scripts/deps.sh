@@ -47,6 +47,9 @@ need g++ c++ --version
 library libedit-dev libedit
 library libmicrohttpd-dev libmicrohttpd
 library libcmocka-dev cmocka
+need libvulkan-volk-dev test -e /usr/include/volk.h
+need libvulkan-dev test -e /usr/include/vulkan/vulkan.h
+need mesa-vulkan-drivers test -e /usr/share/vulkan/icd.d
 need python3 python3 --version
 need python3-pip python3 -m pip --version
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt

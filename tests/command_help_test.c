@@ -12,7 +12,7 @@
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
                                        "serve", "draft", "check",   "score",   "convert", "train", "help",  "manual",
-                                        "completion", "version", "plan"};
+                                        "completion", "version", "plan", "devices"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* ---- lists --------------------------------------------------------------------------------------------------- */

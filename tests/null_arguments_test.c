@@ -152,6 +152,10 @@ static void files_and_texts(hunch_model *m) {
     size_t n;
     hunch_token *ids, id = 1;
     const hunch_message message = {"user", "a"};
+    hunch_device device[HUNCH_DEVICES];
+    int devices;
+    REFUSED(hunch_devices, out, NULL, &devices, why);
+    REFUSED(hunch_devices, n, device, NULL, why);
     REFUSED(hunch_tokenize, m, NULL, "a", 1, 0, &ids, &n, why);
     REFUSED(hunch_tokenize, text, m, NULL, 1, 0, &ids, &n, why);
     REFUSED(hunch_tokenize, ids, m, "a", 1, 0, NULL, &n, why);

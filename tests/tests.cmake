@@ -57,6 +57,9 @@ controller|controller_levels|controller_select|controller_tree|serve_steps)_test
   if(f MATCHES "/src/server/|/request_parameters_test" AND NOT TARGET hunch_serve)
     continue()
   endif()
+  if(f MATCHES "/tests/vulkan/" AND (HUNCH_SANITIZE OR NOT HUNCH_HAS_VULKAN))
+    continue()
+  endif()
   add_executable(${name} ${f})
   target_include_directories(${name} PRIVATE src tests)
   target_compile_options(${name} PRIVATE ${HUNCH_TEST_OPTIONS})
@@ -113,7 +116,7 @@ controller|controller_levels|controller_select|controller_tree|serve_steps)_test
   elseif(name MATCHES "^(acceptance_dist|auto_trees|bits|block_rows|cache_walk|callbacks|controller|controller_levels|\
 controller_select|controller_tree|delta_state|draft_rows|drafter_model|equality|equality_heads|exact_dist|format_mutation|golden|\
 golden_heads|golden_mtp|head_rows|heads_dist|hybrid_grid|learn|long_chunks|many_texts|mapped|match_dist|on_policy|one_wait|\
-prompt_values|rules_dist|save_head|scheduler|serve_steps|shift|soak|soak_chat|template|window)_test$")
+prompt_values|rules_dist|save_head|scheduler|serve_steps|shift|soak|soak_chat|template|vulkan_kinds|window)_test$")
     # seconds each, of cases that are alike: `make test` runs a sample of them (HUNCH_TEST_LIGHT), `make test-long` all
     set_tests_properties(${name} PROPERTIES LABELS sampled)
   elseif(name MATCHES "^(command_chat|command_check|command_dists|command_editing|command_rows|command_streams|command_terminal|command_train|\
@@ -122,6 +125,21 @@ disk_full|head_gguf|matcher|pages|plan|requests|session|signals|stream|structure
     set_tests_properties(${name} PROPERTIES LABELS sanitized)
   endif()
 endforeach()
+# Devices, where Vulkan has one: lavapipe is enough (Debian: mesa-vulkan-drivers); without any they are skipped. Release only: it is a
+# compiler, whose memory the sanitizers would follow. Its lanes are 4 or 8, the bits the same.
+if(NOT HUNCH_SANITIZE)
+  add_test(NAME vulkan_shaders_test COMMAND python3 ${CMAKE_SOURCE_DIR}/scripts/shaders.py check)
+  if(HUNCH_HAS_VULKAN)
+    add_test(NAME vulkan_lanes_long_test COMMAND ${CMAKE_SOURCE_DIR}/tests/vulkan/lanes.sh $<TARGET_FILE:hunch> $<TARGET_FILE:vulkan_passes>
+      ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf)
+    set_tests_properties(vulkan_lanes_long_test PROPERTIES LABELS long TIMEOUT 1200 SKIP_RETURN_CODE 77)
+  endif()
+  foreach(name golden equality bits)
+    add_test(NAME ${name}_vulkan_long_test COMMAND ${CMAKE_SOURCE_DIR}/tests/vulkan/on_device.sh $<TARGET_FILE:hunch> $<TARGET_FILE:${name}_test>)
+    set_tests_properties(${name}_vulkan_long_test PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77
+      ENVIRONMENT "HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache;HUNCH_TEST_DEVICE=vulkan:0")
+  endforeach()
+endif()
 # The tests of whole passes over the hostile backend, with all their cases and its memory protected, for `make test-long`.
 if(NOT HUNCH_SANITIZE)
   foreach(name ${HUNCH_APART_TESTS})

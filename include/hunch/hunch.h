@@ -50,6 +50,7 @@ typedef enum hunch_status {
     HUNCH_USAGE = 2,     /* an option, prompt or request that cannot be served */
     HUNCH_REFUSED = 3,   /* a model or head that is damaged, unknown or does not fit */
     HUNCH_NO_MEMORY = 4, /* memory or cache pages */
+    HUNCH_DEVICE_LOST = 5, /* a GPU's driver ended its work: a restart of the program continues */
     HUNCH_CANCELLED = 130
 } hunch_status;
 
@@ -95,6 +96,7 @@ typedef struct hunch_model_options {
     int threads;               /* 0: the cores this process may use */
     const char *isa;           /* NULL or "best"; "ref", "avx2", "avxvnni", "avx512", "avx512bf16", "amx", "dotprod", "i8mm":
                                   one the machine lacks is HUNCH_USAGE */
+    const char *device;        /* NULL or "cpu"; "vulkan", "vulkan:N": a GPU of hunch_devices; "auto": the first of them, or "cpu" */
     hunch_precision precision; /* HUNCH_PRECISION_NATIVE */
     hunch_progress progress;   /* of loading, in bytes of weights; may be NULL */
     void *progress_user;
@@ -112,6 +114,19 @@ typedef struct hunch_model_options {
 } hunch_model_options;
 
 void hunch_model_options_defaults(hunch_model_options *o);
+
+/* A GPU that models can be opened on, or a driver that computes as one on a CPU (for tests). */
+typedef struct hunch_device {
+    char name[256], driver[256]; /* the driver with its version */
+    char lacks[128];             /* what it would need to run models; "": nothing */
+    uint64_t memory, memory_left; /* bytes of its own */
+    bool is_cpu;
+    int subgroup;                /* lanes that run together */
+    uint64_t largest_range;      /* bytes that a kernel sees of one buffer: the cache's pages are no more */
+} hunch_device;
+enum { HUNCH_DEVICES = 16 };
+/* Number N of the list is "vulkan:N". Errors: HUNCH_USAGE (there is no Vulkan here, or the build has none). */
+hunch_status hunch_devices(hunch_device out[HUNCH_DEVICES], int *n, hunch_error *err);
 
 /* Opens a GGUF file or a Hugging Face folder: `path`, or if that does not exist the download of that name.
  *   org/name, org/name@revision, org/name:Q4_K_M   in Hugging Face's cache ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub);
@@ -139,7 +154,7 @@ typedef struct hunch_model_info {
     uint64_t state_bytes;    /* of recurrent layers: one state of a text; 0: no such layers */
     uint64_t input_bytes;    /* with it: what a row stores beside K and V until it is in the state, or rolled back */
     double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
-    const char *isa;         /* level chosen */
+    const char *isa;         /* level chosen; of a device its name and driver */
     int threads;
     bool has_tokenizer, has_chat_template;
     double load_seconds;

@@ -273,6 +273,11 @@ hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
 void hn_engine_enter(hunch_engine *e);
 void hn_engine_leave(hunch_engine *e);
 
+/* ---- device_api.c ---- */
+
+/* The backend of a device by its name (hunch_model_options.device); *out NULL: this CPU's own. */
+hunch_status hn_device_open(hn_backend **out, const char *name, bool f32, hunch_error *err);
+
 /* ---- model_api.c ---- */
 
 hunch_status hn_need_tokenizer(const hunch_model *m, hunch_error *err); /* HUNCH_USAGE: the model has none */
@@ -352,6 +357,7 @@ void hn_session_preempt(hunch_session *s);
 void hn_admit(hunch_engine *e);
 /* Ends the sessions whose deadline has passed. */
 void hn_expire(hunch_engine *e);
+void hn_fail_all(hunch_engine *e, const hunch_error *why); /* ends every session */
 /* Reserves pages for rows of a sequence that is no session's. If there are too few, sessions are preempted: those of the lowest priority
  * first, of these the youngest. */
 hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err);

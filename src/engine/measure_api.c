@@ -177,6 +177,8 @@ hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch
     hn_phase_sum sum[HN_PHASES];
     hn_profile *p = NULL;
     double seconds;
+    if (e->model->target.backend->failed) /* a device: the host records its operations, which run later */
+        return hn_fail(err, HUNCH_USAGE, "the parts of a pass are measured on CPUs alone: expected a model opened with --device cpu");
     st = hunch_measure_pass(e, rows, context, 1, &seconds, err); /* warms up */
     if (!st) st = hn_profile_open(&p, e->model->target.backend->ops, e->model->target.pool, err);
     if (st) return st;

@@ -109,13 +109,21 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     hunch_model *m = hn_zalloc(1, sizeof *m);
     if (!m) return hn_fail_memory(err, "model", sizeof *m);
     load.account = &m->account;
+    if (!o->text_only) st = hn_device_open(&load.backend, o->device, load.f32, err);
+    if (st) {
+        hn_free(m);
+        return st;
+    }
     m->threads = load.threads;
     m->precision = o->precision;
     m->text_only = o->text_only;
     (void)hn_think_marks(m, NULL, 0, err); /* without a tokenizer it cannot fail */
     st = hn_grammars_open(m, o->grammar_bytes, err);
     if (!st) st = hn_source_open(&src, path, err);
-    if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
+    if (!st && !m->text_only)
+        st = hn_model_open(&m->target, src, &load, err);
+    else if (load.backend)
+        load.backend->close(load.backend);
     if (!st) st = open_text(m, src, err);
     if (!st && !m->text_only) note_unused(m, src);
     if (!st && !(m->path = hn_strdup(hn_source_path(src)))) st = hn_fail_memory(err, "a path", 0);
@@ -164,6 +172,12 @@ static int most_experts(const hn_arch *a, int *used) {
     return most;
 }
 
+static const char *level_of(const hunch_model *m) {
+    hn_backend_limits l;
+    m->target.backend->limits(m->target.backend, &l);
+    return l.name;
+}
+
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
     if (!info) return;
     *info = (hunch_model_info){0};
@@ -186,7 +200,7 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .experts_used = used,
                                .expert_bytes = m->target.expert_bytes * (uint64_t)m->target.expert_layers,
                                .macs_per_row = m->target.macs_per_row,
-                               .isa = m->text_only ? "" : hn_isa_name(m->target.isa),
+                               .isa = m->text_only ? "" : level_of(m),
                                .threads = m->threads,
                                .has_tokenizer = m->tokenizer != NULL,
                                .has_chat_template = m->chat || m->chat_refused,

@@ -614,7 +614,9 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     qsort(running, (size_t)n, sizeof *running, by_age); /* older sessions get pages first */
     const double start = hn_now();
     hn_engine_enter(e);
-    if (n > 0) st = hn_round(e, running, n, err);
+    hunch_error why = {0};
+    if (n > 0) st = hn_round(e, running, n, err ? err : &why);
+    if (st == HUNCH_DEVICE_LOST) hn_fail_all(e, err ? err : &why);
     work_between(e);
     e->stats.rounds += n > 0;
     e->stats.round_s += hn_now() - start;

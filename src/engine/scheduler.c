@@ -114,6 +114,20 @@ void hn_expire(hunch_engine *e) {
         if (e->session[i]) expire(e->session[i], now);
 }
 
+void hn_fail_all(hunch_engine *e, const hunch_error *why) {
+    while (e->queue) {
+        hunch_session *s = e->queue;
+        hn_session_fail(s, why);
+        hn_session_release(s);
+    }
+    for (int i = 0; i < e->parallel; i++)
+        if (e->session[i]) {
+            hunch_session *s = e->session[i];
+            hn_session_fail(s, why);
+            hn_session_release(s);
+        }
+}
+
 /* ---- preemption -------------------------------------------------------------------------------------------------------- */
 
 static hunch_session *first_to_yield(const hunch_engine *e, const hunch_session *but) {

@@ -224,6 +224,9 @@ static void run(const hn_exec *ex, const hn_mixing *x) {
     o->linear(ex, n, mixed, &out, 1, x->add);
 }
 
+static bool has_operations(const hn_ops *o) { return o->delta; }
+
 const hn_mixer_kind hn_mixer_delta = {.name = "a gated delta net", .as_stored = "a gated delta net's weights", .tensor = tensors,
                                       .n_tensors = sizeof tensors / sizeof *tensors, .weights = sizeof(weights), .matrices = matrices,
-                                      .forms = forms, .change = change, .keeps = keeps, .work = work, .widen = widen, .run = run};
+                                      .forms = forms, .change = change, .keeps = keeps, .work = work, .widen = widen, .run = run,
+                                      .has_operations = has_operations};

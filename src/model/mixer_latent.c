@@ -194,6 +194,9 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     if (d->o_bias) o->add_bias(ex, n, out.y, l->o_bias);
 }
 
+static bool has_operations(const hn_ops *o) { return o->heads_linear; }
+
 const hn_mixer_kind hn_mixer_latent = {.name = "latent attention", .attends = true, .tensor = tensors,
                                        .n_tensors = sizeof tensors / sizeof *tensors, .weights = sizeof(weights), .matrices = matrices,
-                                       .forms = forms, .change = change, .keeps = keeps, .work = work, .widen = widen, .run = run};
+                                       .forms = forms, .change = change, .keeps = keeps, .work = work, .widen = widen, .run = run,
+                                       .has_operations = has_operations};

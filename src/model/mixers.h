@@ -71,6 +71,7 @@ struct hn_mixer_kind {
     void (*work)(const hn_layer_desc *l, const hn_mixer_desc *own, hn_dtype type, int committed, int n, hn_kv_work *w);
     void (*widen)(hn_widths *w, const hn_layer_desc *l, const hn_mixer_desc *own, const hn_width_of *of);
     void (*run)(const hn_exec *ex, const hn_mixing *x);
+    bool (*has_operations)(const hn_ops *o); /* whether `run` finds those that a backend may lack; NULL: it needs none of them */
     /* Stores what rows keep, computed from their inputs, and nothing else; NULL: it cannot. */
     void (*context)(const hn_exec *ex, const hn_mixing *x);
     /* How a GGUF's tensor differs from the folder's, of its own roles and those of all mixers. NULL: as for all. */

@@ -229,15 +229,22 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     hn_plan p = {0};
     m->pool = load->pool;
     m->owns_pool = !load->pool;
+    m->backend = load->backend;
+    m->owns_backend = load->backend;
     hunch_status st = m->owns_pool ? hn_pool_create(&m->pool, load->threads, err) : HUNCH_OK;
-    if (st) return st;
+    if (st) {
+        hn_model_close(m);
+        return st;
+    }
     m->isa = load->isa;
-    st = load->like ? load->like->open_like(load->like, load->f32, &m->backend, err)
+    st = load->backend ? HUNCH_OK
+         : load->like ? load->like->open_like(load->like, load->f32, &m->backend, err)
                     : hn_cpu_backend_open(&m->backend, m->pool, load->isa, load->f32, err);
     if (!st && load->account) m->backend->account = load->account;
-    m->owns_backend = !st;
+    m->owns_backend = !st || load->backend;
     hn_head_names names;
     if (!st) st = hn_arch_read(&m->arch, src, err);
+    if (!st) st = hn_model_check_operations(m, src, err);
     if (!st) m->has_own_head = hn_head_find_own(src, &m->arch, &names);
     if (!st) st = plan_model(&p, m, src, load, err);
     if (!st) hn_head_mark_own(src, &m->arch);

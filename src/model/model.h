@@ -138,6 +138,7 @@ typedef struct hn_model_load {
     int threads;   /* >= 1 */
     hn_pool *pool; /* NULL: a pool of `threads` is created; else borrowed (one pool per process), and threads is ignored */
     hn_account *account; /* of its memory; NULL: that of `like`, or none */
+    hn_backend *backend; /* that of a device, which belongs to the model also if it cannot be opened; NULL: */
     hn_backend *like; /* another model's, which the weights are for too, but for its precision; NULL: the CPU at level `isa` */
     hn_isa isa;
     bool f32;
@@ -155,6 +156,9 @@ void hn_model_close(hn_model *m); /* zeroed is fine */
 void hn_layers_free(hn_model *m); /* weights of its layers */
 /* Rotation number `rotation` of the description, if sequences may reach max_context rows. */
 const hn_rope *hn_model_rope(const hn_model *m, int rotation, int max_context);
+/* HUNCH_REFUSED if passes of the model need an operation that its backend lacks (lacks.c). */
+hunch_status hn_model_refuse(const hn_model *m, const char *path, const char *what, hunch_error *err); /* what: it needs */
+hunch_status hn_model_check_operations(const hn_model *m, const hn_source *src, hunch_error *err);
 /* Bytes of one of its matrices when packed. */
 static inline uint64_t hn_packed_bytes(const hn_model *m, const hn_weight *w) {
     return m->backend->matrix_bytes(m->backend, w->dtype, w->out, w->in);

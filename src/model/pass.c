@@ -154,7 +154,8 @@ hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *c
     const double start = hn_now();
     const hunch_status st = check_files(r, err);
     assert(!r->run.open);
-    if (st) return st;
+    const hunch_status lost = st ? st : hn_backend_failed(b, err);
+    if (lost) return lost;
     for (int i = 0; i < n; i++)
         if (rows[i].token >= 0) hn_pass_expect(r, rows[i].token);
     hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
@@ -191,7 +192,8 @@ hunch_status hn_pass_end(hn_runner *r, hunch_error *err) {
     r->run.seconds += b->wait(b, r->run.ticket);
     r->seconds += r->run.seconds;
     if (r->walk.step) hn_walk_done(r, r->run.cache_seq, r->rows.n_seqs);
-    const hunch_status st = check_files(r, err);
+    hunch_status st = check_files(r, err);
+    if (!st) st = hn_backend_failed(b, err);
     if (!st) read_results(r);
     return st;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "model/pass_private.h"
 
 /* The path of a draft row, from the root; returns its number of rows. */
@@ -236,9 +237,12 @@ static void write_description(hn_runner *r) {
     im->n_masks = r->head.n_masks;
     im->n_stored = r->head.n_output_rows;
     r->rows.turned.n.most = r->rows.n;
+    int seen = 0;
+    for (int i = 0; i < r->rows.n; i++) seen = hn_most(seen, hn_most(im->position[i], im->last[i]) + 1);
     for (int g = 0; g < HN_MODEL_GROUPS; g++) {
         r->rows.group[g].n.most = r->rows.n;
         r->rows.group[g].n_seqs.most = r->rows.n_seqs;
+        r->rows.group[g].most_seen = seen;
     }
     b->write(b, r->rows.image_buf, im, hn_image_bytes(r->rows.n_path));
 }

@@ -165,11 +165,25 @@ bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
     return p->mapped || w->by_row || (p->mapped_experts && w->experts > 0 && !w->of_heads);
 }
 
+/* Of a backend that cannot read this matrix. */
+static hunch_status refuse_matrix(const hn_plan *p, const hn_tensor *t, const char *what, hunch_error *err) {
+    hn_backend_limits l;
+    p->m->backend->limits(p->m->backend, &l);
+    return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s %s, which %s cannot multiply by yet: --device cpu can", hn_source_path(p->src),
+                   t->name, what, l.name);
+}
+
 /* Determines the place of a matrix in the block of memory, which is allocated later. */
 static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_weight *w, hunch_error *err) {
     const hn_backend *b = p->m->backend;
     const size_t one = b->matrix_bytes(b, w->dtype, w->out, w->in);
     size_t bytes, total;
+    if (one == 0) {
+        char what[64];
+        snprintf(what, sizeof what, "has type %s", hn_dtype_name(w->dtype));
+        return refuse_matrix(p, t, what, err);
+    }
+    if (hn_plan_stays_in_file(p, w) && !b->stored_room) return refuse_matrix(p, t, "stays in its file", err);
     if (hn_plan_stays_in_file(p, w)) {
         const size_t room = b->stored_room(b, w->dtype, w->in);
         if (p->stored_room < room) p->stored_room = room;
@@ -415,6 +429,7 @@ hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *
     size_t row;
     if (!hn_arch_has(&p->m->arch, role, 0)) return HUNCH_OK;
     hunch_status st = find_tensor(p, (hn_tensor_id){role, 0, 0}, dims, &it.tensor, err);
+    if (!st && it.tensor && !p->m->backend->stored_room) st = refuse_matrix(p, it.tensor, "stays in its file", err);
     if (st || !it.tensor) return st;
     *w = (hn_weight){.dtype = it.tensor->dtype, .out = (int)dims[1], .in = (int)dims[0], .by_row = true, .phase = hn_role_phase(role)};
     st = hn_quantised_fp8(p->src, it.tensor, 1, &it.factors, err);

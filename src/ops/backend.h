@@ -71,17 +71,19 @@ struct hn_backend {
     hn_ticket (*submit)(hn_backend *b, hn_record_fn *record, const void *arg);
     double (*wait)(hn_backend *b, hn_ticket t); /* returns the seconds that the work took there */
     bool (*done)(const hn_backend *b, hn_ticket t); /* whether wait would return at once */
+    /* Whether work can have ended without results, now and from then on: HUNCH_DEVICE_LOST. NULL: never. */
+    hunch_status (*failed)(const hn_backend *b, hunch_error *err);
     /* After wait: bytes of HN_MEM_READBACK memory as work up to t left them, valid until later work or a write changes them. Of other
      * memory only while nothing is submitted: at load, and in tests. */
     const void *(*read)(hn_backend *b, hn_ticket t, hn_buf src, size_t bytes);
 
     /* -- weights -- */
-    size_t (*matrix_bytes)(const hn_backend *b, hn_dtype t, int out, int in); /* of a packed matrix */
+    size_t (*matrix_bytes)(const hn_backend *b, hn_dtype t, int out, int in); /* of a packed matrix; 0: none of this type */
     /* The place of packed matrices, one after another, from `at` on. */
     hn_matrix_place (*place)(const hn_backend *b, hn_dtype t, int in, hn_buf at);
     /* Two matrices of one shape which products read together and whose places follow each other: they may share them. Before `pack`. */
     void (*pair)(const hn_backend *b, hn_matrix_place *first, hn_matrix_place *second);
-    /* Room for reading a matrix that stays in its file, and its place: one room serves all that need no more. */
+    /* Room for reading a matrix that stays in its file, and its place: one room serves all that need no more. NULL: none can stay there. */
     size_t (*stored_room)(const hn_backend *b, hn_dtype t, int in);
     hn_matrix_place (*place_stored)(const hn_backend *b, hn_buf room, size_t bytes);
     /* Packs rows [first, first + HN_STRIP) of matrix number `matrix` of w, those that it has, which are row_bytes apart from `rows` on, at
@@ -91,6 +93,7 @@ struct hn_backend {
     /* -- sizes and forms of what operations read -- */
     int (*act_forms)(const hn_backend *b, hn_dtype weight); /* forms that a matrix of this type reads at this precision */
     size_t (*act_bytes)(int in, int max_rows);
+    bool (*applies)(hn_function f); /* whether `apply` has this function; NULL: all of them */
     size_t (*top_scratch)(const hn_backend *b, int max_rows, int k);
     /* kv: its type and widths */
     size_t (*attention_scratch)(const hn_backend *b, int max_rows, int heads, const hn_kv *kv, int max_positions);
@@ -105,6 +108,7 @@ hunch_status hn_cpu_backend_open(hn_backend **out, hn_pool *pool, hn_isa isa, bo
 /* The CPU without a pool: sizes and forms alone. Not to be closed. */
 hn_backend *hn_cpu_sizes(void);
 
+static inline hunch_status hn_backend_failed(const hn_backend *b, hunch_error *err) { return b->failed ? b->failed(b, err) : HUNCH_OK; }
 static inline size_t hn_backend_memory_left(const hn_backend *b) {
     hn_backend_limits l;
     b->limits(b, &l);

@@ -169,6 +169,7 @@ typedef struct hn_rows {
     /* [n_seqs][page_stride] page number of slot / page_rows; HN_NO_PAGE if no row of the pass sees or writes any of its slots */
     hn_buf page_table;
     int page_stride;
+    int most_seen; /* rows see no position from this on: how much is worth dividing; 0: nobody said it */
 } hn_rows;
 
 /* ---- keys and values ---------------------------------------------------------------------------------------------- */

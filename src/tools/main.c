@@ -23,7 +23,7 @@ static const struct {
                 {TOOL_SCORE, tool_score},       {TOOL_CONVERT, tool_convert},   {TOOL_TRAIN, tool_train},
                 {TOOL_SERVE, tool_serve},       {TOOL_HELP, tool_help},         {TOOL_MANUAL, tool_manual},
                 {TOOL_COMPLETION, tool_completion}, {TOOL_VERSION, tool_version},
-                {TOOL_PLAN, tool_plan}};
+                {TOOL_PLAN, tool_plan},         {TOOL_DEVICES, tool_devices}};
 
 static int command_run(const tool_command *c, int argc, char **argv) {
     size_t i = 0;

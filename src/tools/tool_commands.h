@@ -28,7 +28,8 @@ enum {
     TOOL_CHECK = 16384,
     TOOL_TRAIN = 32768,
     TOOL_SERVE = 65536,
-    TOOL_PLAN = 131072
+    TOOL_PLAN = 131072,
+    TOOL_DEVICES = 262144
 };
 
 typedef struct tool_example {
@@ -81,5 +82,6 @@ int tool_help(int argc, char **argv);
 int tool_manual(int argc, char **argv);
 int tool_completion(int argc, char **argv);
 int tool_version(int argc, char **argv);
+int tool_devices(int argc, char **argv);
 
 #endif

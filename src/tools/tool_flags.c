@@ -46,7 +46,7 @@ enum {
     SAMPLED = GENERATES | TOOL_DRAFT,
     ENGINED = TEXTED | TOOL_CHAT | TOOL_BENCH | TOOL_CHECK | TOOL_SERVE,
     ALL = ENGINED | TOOL_TOKENIZE | TOOL_INSPECT | TOOL_CONVERT,
-    EVERY = ALL | TOOL_HELP | TOOL_MANUAL | TOOL_COMPLETION | TOOL_VERSION | TOOL_TRAIN
+    EVERY = ALL | TOOL_HELP | TOOL_MANUAL | TOOL_COMPLETION | TOOL_VERSION | TOOL_DEVICES | TOOL_TRAIN
 };
 
 #define AT(field) offsetof(tool_options, field)
@@ -241,6 +241,8 @@ const tool_flag tool_flags[] = {
      "threads of a pass; default: the cores this process may use"},
     {"--isa", NULL, TOOL_TEXT, AT(isa), ENGINED | TOOL_TRAIN, ENGINE, 0, 0, NULL, "LEVEL",
      "instruction level: ref, avx2, avx512, ... (hunch version lists them); default best"},
+    {"--device", NULL, TOOL_TEXT, AT(device), ENGINED, ENGINE, 0, 0, NULL, "NAME",
+     "cpu, vulkan or vulkan:N (a GPU of hunch devices), or auto: a GPU if there is one; default cpu"},
     {"--precision", NULL, TOOL_CHOICE, AT(precision), ENGINED, ENGINE, 0, 0, precision_names, "MODE",
      "native, or f32 as the published reference computes; default native"},
     {"--mapped", NULL, TOOL_SWITCH, AT(mapped), ENGINED, ENGINE, 0, 0, NULL, NULL,
@@ -264,7 +266,8 @@ const tool_flag tool_flags[] = {
      "one more, as far as there is memory"},
     {"--no-prefix-reuse", NULL, TOOL_SWITCH, AT(no_prefix_reuse), GENERATES | TOOL_SERVE, ENGINE, 0, 0, NULL, NULL,
      "compute every prompt from its first token"},
-    {"--json", NULL, TOOL_SWITCH, AT(json), (ALL & ~TOOL_CHAT & ~TOOL_BENCH & ~TOOL_SERVE) | TOOL_VERSION, OUTPUT | TOOL_BASIC, 0, 0,
+    {"--json", NULL, TOOL_SWITCH, AT(json),
+     (ALL & ~TOOL_CHAT & ~TOOL_BENCH & ~TOOL_SERVE) | TOOL_VERSION | TOOL_DEVICES, OUTPUT | TOOL_BASIC, 0, 0,
      NULL, NULL, "JSON on standard output, everything else on standard error"},
     {"--json-lines", NULL, TOOL_SWITCH, AT(json_lines), TOOL_RUN | TOOL_CHAT | TOOL_TOKENIZE, OUTPUT | TOOL_BASIC, 0, 0,
      NULL, NULL, "one JSON object a line"},

@@ -64,6 +64,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
         mo.threads = o->threads;
     if (o->isa)
         mo.isa = o->isa;
+    mo.device = o->device;
     if (o->precision != TOOL_UNSET)
         mo.precision = (hunch_precision)o->precision;
     mo.mapped = o->mapped;

@@ -50,7 +50,7 @@ enum { TOOL_UNSET = -1 }; /* value of integers and choices that were not given; 
 
 typedef struct tool_options {
     const char *model, *target, *prompt, *file, *tokens_file, *output, *tree, *template_file, *messages_file, *now,
-        *isa, *positional; /* positional: neither model nor text */
+        *isa, *device, *positional; /* positional: neither model nor text */
     const char *chat_template_file, *chat_tools_file, *tool_format, *tool_choice, *system;
     const char *json_schema_file, *grammar_file, *regex; /* of answers */
     const char *record;

@@ -420,7 +420,10 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     m->pool = load->target->pool;
     m->isa = load->target->isa;
     m->backend = load->target->backend;
-    hunch_status st = plan_head(&p, m, src, load, err);
+    hunch_status st = hn_model_check_operations(m, src, err);
+    if (!st && load->trim && !m->backend->ops->pick_rows)
+        st = hn_model_refuse(m, hn_source_path(src), "chosen outputs of a draft head", err);
+    if (!st) st = plan_head(&p, m, src, load, err);
     if (!st) st = hn_plan_load(&p, &how, err);
     if (!st) st = hn_model_load_rotations(m, p.tables, err);
     if (!st) borrow(m, load->target);
