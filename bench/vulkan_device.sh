@@ -30,7 +30,8 @@ mkdir -p "$out"
 device=${DEVICE:-vulkan:0}
 export HUNCH_TEST_DEVICE=$device HUNCH_CACHE=/tmp/hunch-cache LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 if [ -z "${VK_DRIVER_FILES-}${VK_ICD_FILENAMES-}" ] && ! ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json > /dev/null 2>&1; then
-    for f in /usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json; do [ -e "$f" ] && export VK_DRIVER_FILES=$f VK_ICD_FILENAMES=$f; done
+    f=/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json
+    [ -e "$f" ] && export VK_DRIVER_FILES=$f VK_ICD_FILENAMES=$f
 fi
 # Tests have the path of their data in them.
 data=$(cat compiled_path 2> /dev/null || true)
