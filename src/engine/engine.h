@@ -30,6 +30,7 @@
 struct hunch_model {
     hn_model target;
     hn_account account;        /* of its memory, and of the engines that are open on it */
+    const char *level;         /* of its passes: of the CPU, or of a device; "" without weights */
     char *path;                /* its file or folder, for messages */
     hn_source *mapped;         /* the files that hold its matrices; NULL: they are in memory */
     hn_tokenizer *tokenizer;   /* NULL: none */

@@ -88,6 +88,13 @@ static void note_unused(hunch_model *m, hn_source *src) {
     if (m->n_unused > NAMED && at < room) snprintf(m->unused + at, room - at, ", ...");
 }
 
+/* The name of the level that passes have. Asked once: a backend looks for memory when it is asked for its limits. */
+static const char *level_of(const hn_backend *b) {
+    hn_backend_limits l;
+    b->limits(b, &l);
+    return l.name;
+}
+
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err) {
     if (out) *out = NULL;
     const hn_argument needed[] = {{"out", out}, {"path", path}, {0}};
@@ -124,6 +131,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
         st = hn_model_open(&m->target, src, &load, err);
     else if (load.backend)
         load.backend->close(load.backend);
+    m->level = !st && !m->text_only ? level_of(m->target.backend) : "";
     if (!st) st = open_text(m, src, err);
     if (!st && !m->text_only) note_unused(m, src);
     if (!st && !(m->path = hn_strdup(hn_source_path(src)))) st = hn_fail_memory(err, "a path", 0);
@@ -172,12 +180,6 @@ static int most_experts(const hn_arch *a, int *used) {
     return most;
 }
 
-static const char *level_of(const hunch_model *m) {
-    hn_backend_limits l;
-    m->target.backend->limits(m->target.backend, &l);
-    return l.name;
-}
-
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
     if (!info) return;
     *info = (hunch_model_info){0};
@@ -200,7 +202,7 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .experts_used = used,
                                .expert_bytes = m->target.expert_bytes * (uint64_t)m->target.expert_layers,
                                .macs_per_row = m->target.macs_per_row,
-                               .isa = m->text_only ? "" : level_of(m),
+                               .isa = m->level,
                                .threads = m->threads,
                                .has_tokenizer = m->tokenizer != NULL,
                                .has_chat_template = m->chat || m->chat_refused,
