@@ -482,7 +482,8 @@ bool hn_cache_lend(hn_cache *c, int seq, int model_id, const int32_t *span, int 
         seen &= s->first[g] <= hn_first_page(c, g, rows);
     }
     s->committed[model_id] = rows;
-    return seen || (hn_cache_lend(c, seq, model_id, NULL, 0) && false);
+    if (!seen) hn_cache_lend(c, seq, model_id, NULL, 0);
+    return seen;
 }
 
 bool hn_cache_reserved(const hn_cache *c, int seq, int model_id, int tentative) {

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/number_index.h"
 #include "grammar/closure.h"
 
 enum { MAX_BYTES = 96 << 20, /* of all tables of one automaton */
@@ -58,30 +59,13 @@ static size_t threads_sort(hn_thread *t, size_t n) {
     return kept;
 }
 
-typedef uint64_t hash_of_number(const hn_automaton *a, int32_t i);
-
-/* Twice as large; the table is filled again by hash_of. */
-static bool index_grow(int32_t **index, size_t *cap, size_t n, hash_of_number *hash_of, const hn_automaton *a) {
-    const size_t wide = *cap ? 2 * *cap : FIRST_INDEX;
-    int32_t *table = hn_zalloc(wide, sizeof *table);
-    if (!table) return false;
-    for (size_t i = 0; i < n; i++) {
-        size_t at = hash_of(a, (int32_t)i) & (wide - 1);
-        while (table[at]) at = (at + 1) & (wide - 1);
-        table[at] = (int32_t)i + 1;
-    }
-    hn_free(*index);
-    *index = table;
-    *cap = wide;
-    return true;
-}
-
 static uint32_t hash_node(int32_t proc, int32_t count, bool accept, const hn_thread *edges, size_t n) {
     const uint64_t h = hn_hash_word(hn_hash_word(accept, (uint32_t)proc), (uint32_t)count);
     return (uint32_t)(n ? hn_bytes_hash(edges, n * sizeof *edges, h) : h);
 }
 
-static uint64_t hash_of_node(const hn_automaton *a, int32_t i) {
+static uint64_t hash_of_node(const void *automaton, size_t i) {
+    const hn_automaton *a = automaton;
     return a->nodes[i].hash;
 }
 
@@ -123,7 +107,8 @@ static void shape_find(const hn_automaton *a, hn_stack_node *x) {
 
 int32_t hn_automaton_put_node(hn_automaton *a, int32_t proc, int32_t count, bool accept, hn_thread *edges, size_t n) {
     n = threads_sort(edges, n);
-    if (2 * (a->n_nodes + 1) > a->cap_node_index && !index_grow(&a->node_index, &a->cap_node_index, a->n_nodes, hash_of_node, a))
+    if (2 * (a->n_nodes + 1) > a->cap_node_index &&
+        !hn_number_index_grow(&a->node_index, &a->cap_node_index, FIRST_INDEX, 0, a->n_nodes, hash_of_node, a))
         return fill(a);
     const uint32_t hash = hash_node(proc, count, accept, edges, n);
     size_t at = hash & (a->cap_node_index - 1);
@@ -157,7 +142,8 @@ static uint64_t hash_state(bool final, const hn_thread *threads, size_t n) {
     return n ? hn_bytes_hash(threads, n * sizeof *threads, final) : final;
 }
 
-static uint64_t hash_of_state(const hn_automaton *a, int32_t i) {
+static uint64_t hash_of_state(const void *automaton, size_t i) {
+    const hn_automaton *a = automaton;
     const hn_state *x = &a->states[i];
     return hash_state(x->final, a->threads + x->first, x->n);
 }
@@ -172,7 +158,8 @@ static bool rows_grow(hn_automaton *a) {
 int32_t hn_automaton_put_state(hn_automaton *a, bool final, hn_thread *threads, size_t n) {
     n = threads_sort(threads, n);
     if (n == 0 && !final) return HN_STATE_NONE;
-    if (2 * (a->n_states + 1) > a->cap_state_index && !index_grow(&a->state_index, &a->cap_state_index, a->n_states, hash_of_state, a))
+    if (2 * (a->n_states + 1) > a->cap_state_index &&
+        !hn_number_index_grow(&a->state_index, &a->cap_state_index, FIRST_INDEX, 0, a->n_states, hash_of_state, a))
         return fill(a);
     size_t at = hash_state(final, threads, n) & (a->cap_state_index - 1);
     for (; a->state_index[at]; at = (at + 1) & (a->cap_state_index - 1)) {

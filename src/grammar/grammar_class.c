@@ -6,37 +6,29 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/number_index.h"
 #include "base/utf8.h"
 #include "grammar/grammar_ranges.h"
 
 /* ---- sets of bytes, each once ---- */
 
-static bool index_grow(hn_builder *b) {
-    const size_t cap = b->cap_index ? 2 * b->cap_index : 256;
-    uint32_t *index = hn_zalloc(cap, sizeof *index);
-    if (!index) return false;
-    for (size_t i = 0; i < b->n_sets; i++) {
-        size_t at = hn_bytes_hash(&b->sets[i], sizeof b->sets[i], 1) & (cap - 1);
-        while (index[at]) at = (at + 1) & (cap - 1);
-        index[at] = (uint32_t)i + 1;
-    }
-    hn_free(b->set_index);
-    b->set_index = index;
-    b->cap_index = cap;
-    return true;
+static uint64_t hash_of_set(const void *builder, size_t i) {
+    const hn_builder *b = builder;
+    return hn_bytes_hash(&b->sets[i], sizeof b->sets[i], 1);
 }
 
 hn_expr hn_expr_set(hn_builder *b, const hn_byte_set *set) {
     if (b->failed) return -1;
-    if (2 * (b->n_sets + 1) > b->cap_index && !index_grow(b)) return hn_builder_no_memory(b);
+    if (2 * (b->n_sets + 1) > b->cap_index && !hn_number_index_grow(&b->set_index, &b->cap_index, 256, 0, b->n_sets, hash_of_set, b))
+        return hn_builder_no_memory(b);
     size_t at = hn_bytes_hash(set, sizeof *set, 1) & (b->cap_index - 1);
     while (b->set_index[at] && memcmp(&b->sets[b->set_index[at] - 1], set, sizeof *set) != 0) at = (at + 1) & (b->cap_index - 1);
     if (!b->set_index[at]) {
         if (!hn_grow((void **)&b->sets, &b->cap_sets, b->n_sets + 1, sizeof *b->sets)) return hn_builder_no_memory(b);
         b->sets[b->n_sets++] = *set;
-        b->set_index[at] = (uint32_t)b->n_sets;
+        b->set_index[at] = (int32_t)b->n_sets;
     }
-    return hn_expr_put(b, HN_EXPR_SET, (int32_t)b->set_index[at] - 1, 0, 1);
+    return hn_expr_put(b, HN_EXPR_SET, b->set_index[at] - 1, 0, 1);
 }
 
 /* ---- ranges of code points ---- */

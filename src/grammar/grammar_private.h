@@ -81,7 +81,7 @@ struct hn_builder {
     size_t n_bytes, cap_bytes;
     hn_byte_set *sets;
     size_t n_sets, cap_sets;
-    uint32_t *set_index; /* a hash table of sets, their numbers and one */
+    int32_t *set_index; /* a hash table of sets, their numbers and one */
     size_t cap_index;
     hn_rule_def *rules;
     size_t n_rules, cap_rules;

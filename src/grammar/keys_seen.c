@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/number_index.h"
 
 enum { LETTER = 1, SET, OPEN, STATE };
 enum { VALUE, KEY_START, KEY, KEY_ESCAPE, STRING, STRING_ESCAPE, ITEM, ITEM_STRING, ITEM_ESCAPE };
@@ -25,25 +26,16 @@ static uint64_t hash_fact(const hn_keys_fact *f) {
     return hn_hash_word(hn_hash_word((uint64_t)(uint32_t)f->kind << 32 | (uint32_t)f->a, (uint32_t)f->b), (uint32_t)f->c);
 }
 
-static bool index_grow(hn_keys_seen *k) {
-    const size_t wide = k->cap_index ? 2 * k->cap_index : FIRST;
-    int32_t *index = hn_zalloc(wide, sizeof *index);
-    if (!index) return false;
-    for (size_t i = 1; i < k->n; i++) {
-        size_t at = hash_fact(&k->facts[i]) & (wide - 1);
-        while (index[at]) at = (at + 1) & (wide - 1);
-        index[at] = (int32_t)i + 1;
-    }
-    hn_free(k->index);
-    k->index = index;
-    k->cap_index = wide;
-    return true;
+static uint64_t hash_of_fact(const void *of, size_t i) {
+    const hn_keys_seen *k = of;
+    return hash_fact(&k->facts[i]);
 }
 
 /* Its number, added if `add`; HN_KEYS_FULL, or without `add` -1: there is none. */
 static int32_t fact_of(hn_keys_seen *k, hn_keys_fact f, bool add) {
     if (!k->cap_index && !add) return -1;
-    if (add && 2 * (k->n + 2) > k->cap_index && !index_grow(k)) return HN_KEYS_FULL;
+    if (add && 2 * (k->n + 2) > k->cap_index && !hn_number_index_grow(&k->index, &k->cap_index, FIRST, 1, k->n, hash_of_fact, k))
+        return HN_KEYS_FULL;
     size_t at = hash_fact(&f) & (k->cap_index - 1);
     for (; k->index[at]; at = (at + 1) & (k->cap_index - 1)) {
         const hn_keys_fact *x = &k->facts[k->index[at] - 1];

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/number_index.h"
 #include "grammar/matcher_private.h"
 
 enum { MAX_JOINTS = 4 << 20, FIRST = 1024 };
@@ -17,19 +18,9 @@ static uint64_t hash_joint(hn_joint j) {
     return hn_hash_word(0, (uint64_t)(uint32_t)j.state << 32 | (uint32_t)j.keys);
 }
 
-static bool index_grow(hn_matcher *m) {
-    const size_t wide = m->cap_joint_index ? 2 * m->cap_joint_index : FIRST;
-    int32_t *index = hn_zalloc(wide, sizeof *index);
-    if (!index) return false;
-    for (size_t i = 0; i < m->n_joints; i++) {
-        size_t at = hash_joint(m->joints[i]) & (wide - 1);
-        while (index[at]) at = (at + 1) & (wide - 1);
-        index[at] = (int32_t)i + 1;
-    }
-    hn_free(m->joint_index);
-    m->joint_index = index;
-    m->cap_joint_index = wide;
-    return true;
+static uint64_t hash_of_joint(const void *matcher, size_t i) {
+    const hn_matcher *m = matcher;
+    return hash_joint(m->joints[i]);
 }
 
 static int32_t fill(hn_matcher *m) {
@@ -39,7 +30,9 @@ static int32_t fill(hn_matcher *m) {
 
 int32_t hn_joint_number(hn_matcher *m, hn_joint j) {
     if (j.state < 0 || !m->grammar->has_json) return j.state;
-    if (2 * (m->n_joints + 1) > m->cap_joint_index && !index_grow(m)) return fill(m);
+    if (2 * (m->n_joints + 1) > m->cap_joint_index &&
+        !hn_number_index_grow(&m->joint_index, &m->cap_joint_index, FIRST, 0, m->n_joints, hash_of_joint, m))
+        return fill(m);
     size_t at = hash_joint(j) & (m->cap_joint_index - 1);
     for (; m->joint_index[at]; at = (at + 1) & (m->cap_joint_index - 1)) {
         const hn_joint *x = &m->joints[m->joint_index[at] - 1];

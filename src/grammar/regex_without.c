@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/number_index.h"
 #include "base/utf8.h"
 #include "grammar/regex_machine.h"
 
@@ -42,19 +43,9 @@ static uint64_t hash_states(const int32_t *at, size_t n) {
     return h;
 }
 
-static bool index_grow(groups *g) {
-    const size_t wide = g->cap_index ? 2 * g->cap_index : 64;
-    int32_t *index = hn_zalloc(wide, sizeof *index);
-    if (!index) return no_memory(g);
-    for (size_t i = 0; i < g->n; i++) {
-        size_t at = hash_states(g->pool + g->all[i].from, g->all[i].n) & (wide - 1);
-        while (index[at]) at = (at + 1) & (wide - 1);
-        index[at] = (int32_t)i + 1;
-    }
-    hn_free(g->index);
-    g->index = index;
-    g->cap_index = wide;
-    return true;
+static uint64_t hash_of_group(const void *of, size_t i) {
+    const groups *g = of;
+    return hash_states(g->pool + g->all[i].from, g->all[i].n);
 }
 
 static int compare(const void *a, const void *b) {
@@ -85,7 +76,8 @@ static int32_t group_of(groups *g, size_t n) {
     }
     if ((g->work += count + 1) > MAX_WORK) return hn_machine_too_large(g->to), -1;
     qsort(g->pool + from, count, sizeof *g->pool, compare);
-    if (2 * (g->n + 1) > g->cap_index && !index_grow(g)) return -1;
+    if (2 * (g->n + 1) > g->cap_index && !hn_number_index_grow(&g->index, &g->cap_index, 64, 0, g->n, hash_of_group, g))
+        return no_memory(g), -1;
     size_t at = hash_states(g->pool + from, count) & (g->cap_index - 1);
     for (; g->index[at]; at = (at + 1) & (g->cap_index - 1)) {
         const group *x = &g->all[g->index[at] - 1];

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/number_index.h"
 #include "base/json_load.h"
 
 enum { MAX_LIST = 256, MAX_RULES = 200000, MAX_SOURCE = 16 << 20, POINTER = 120, MAX_WORK = 16000000 };
@@ -222,24 +223,15 @@ static bool same_list(const hn_schema_list *x, const hn_schema_list *y) {
     return true;
 }
 
-static bool index_grow(hn_schema *s) {
-    const size_t wide = s->cap_index ? 2 * s->cap_index : 256;
-    int32_t *index = hn_zalloc(wide, sizeof *index);
-    if (!index) return false;
-    for (size_t i = 0; i < s->n_rules; i++) {
-        size_t at = s->rules[i].hash & (wide - 1);
-        while (index[at]) at = (at + 1) & (wide - 1);
-        index[at] = (int32_t)i + 1;
-    }
-    hn_free(s->index);
-    s->index = index;
-    s->cap_index = wide;
-    return true;
+static uint64_t hash_of_rule(const void *schema, size_t i) {
+    const hn_schema *s = schema;
+    return s->rules[i].hash;
 }
 
 static hn_expr rule_find(hn_schema *s, hn_schema_list *list) {
     const uint64_t hash = hash_list(list);
-    if (2 * (s->n_rules + 1) > s->cap_index && !index_grow(s)) return hn_builder_no_memory(s->b);
+    if (2 * (s->n_rules + 1) > s->cap_index && !hn_number_index_grow(&s->index, &s->cap_index, 256, 0, s->n_rules, hash_of_rule, s))
+        return hn_builder_no_memory(s->b);
     size_t at = hash & (s->cap_index - 1);
     for (; s->index[at]; at = (at + 1) & (s->cap_index - 1)) {
         const hn_schema_rule *r = &s->rules[s->index[at] - 1];

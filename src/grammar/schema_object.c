@@ -6,6 +6,7 @@
 
 #include "base/keyed_hash.h"
 #include "base/mem.h"
+#include "base/number_index.h"
 #include "grammar/schema.h"
 
 enum { MAX_NODES = 100000 };
@@ -21,7 +22,7 @@ typedef struct object {
     const hn_schema_list *list;
     property *own;
     size_t n, cap;
-    size_t *index; /* a hash table of names, their numbers and one */
+    int32_t *index; /* a hash table of names, their numbers and one */
     size_t cap_index;
     uint64_t key[2]; /* of its hash */
     hn_expr additional; /* a pair */
@@ -31,24 +32,15 @@ typedef struct object {
 
 /* ---- names ---- */
 
-static bool index_grow(object *o) {
-    const size_t wide = o->cap_index ? 2 * o->cap_index : 64;
-    size_t *index = hn_zalloc(wide, sizeof *index);
-    if (!index) return hn_builder_no_memory(o->s->b) >= 0;
-    for (size_t i = 0; i < o->n; i++) {
-        size_t at = hn_keyed_hash(o->key, o->own[i].name.bytes, o->own[i].name.len) & (wide - 1);
-        while (index[at]) at = (at + 1) & (wide - 1);
-        index[at] = i + 1;
-    }
-    hn_free(o->index);
-    o->index = index;
-    o->cap_index = wide;
-    return true;
+static uint64_t hash_of_property(const void *of, size_t i) {
+    const object *o = of;
+    return hn_keyed_hash(o->key, o->own[i].name.bytes, o->own[i].name.len);
 }
 
 /* The property of this name, added if it is new. NULL: failed. */
 static property *own_property(object *o, const char *name, size_t len) {
-    if (2 * (o->n + 1) > o->cap_index && !index_grow(o)) return NULL;
+    if (2 * (o->n + 1) > o->cap_index && !hn_number_index_grow(&o->index, &o->cap_index, 64, 0, o->n, hash_of_property, o))
+        return hn_builder_no_memory(o->s->b), NULL;
     size_t at = hn_keyed_hash(o->key, name, len) & (o->cap_index - 1);
     for (; o->index[at]; at = (at + 1) & (o->cap_index - 1)) {
         property *p = &o->own[o->index[at] - 1];
@@ -56,7 +48,7 @@ static property *own_property(object *o, const char *name, size_t len) {
     }
     if (!hn_grow((void **)&o->own, &o->cap, o->n + 1, sizeof *o->own)) return hn_builder_no_memory(o->s->b), NULL;
     o->own[o->n] = (property){{name, len}, false, -1};
-    o->index[at] = o->n + 1;
+    o->index[at] = (int32_t)o->n + 1;
     return &o->own[o->n++];
 }
 
