@@ -752,7 +752,7 @@ typedef struct hunch_memory {
 /* On the engine's thread, like its rounds. */
 void hunch_engine_get_memory(const hunch_engine *e, hunch_memory *out);
 const char *hunch_memory_part_name(int part); /* "weights", "pages", ...; NULL: there is no such part */
-/* Bytes that may still be taken: what the system has, without what is planned by the model's account and not taken yet. */
+/* Bytes that may still be taken: what the system, or the device, has, without what is planned by the model's account and not taken yet. */
 uint64_t hunch_model_memory_left(const hunch_model *m);
 
 /* ---- inspection ---------------------------------------------------------------------------------------------- */

@@ -373,10 +373,12 @@ static int rows_to_copy(const hn_cache *c, int group, int committed) {
 /* ---- sequences ------------------------------------------------------------------------------------------------- */
 
 /* Idle pages beyond the limit go, and free pages beyond the margin give their memory back, by blocks: those that share their blocks with
- * idle pages cannot, so further idle pages go until both together are within limit and margin, or half of the limit is left. */
+ * idle pages cannot, so further idle pages go until both together are within limit and margin, or half of the limit is left; or until that
+ * gives nothing back, since texts that run have the blocks. */
 static void keep_few(hn_cache *c) {
     while (c->n_idle > c->keep_idle) hn_cache_evict(c);
-    while (hn_pages_cool(c)) {
+    for (int cold = -1; hn_pages_cool(c) && c->n_cold > cold;) {
+        cold = c->n_cold;
         const int over = c->n_idle + (c->n_free - c->n_cold) - c->keep_idle - c->margin, more = c->n_idle - c->keep_idle / 2;
         if (over <= 0 || more <= 0) return;
         for (int n = hn_least(over / 2 + 1, more); n > 0 && c->n_idle > 0; n--) hn_cache_evict(c);

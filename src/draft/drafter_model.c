@@ -50,7 +50,6 @@ typedef struct model_state {
     hn_cache *cache;
     int model_id;
     int depth, context;
-    bool recurrent;
     int vocab;     /* the target's */
     int workers;   /* of the pool: they draw, each for another sequence */
     float *logits; /* [workers][vocab] if the draft model has fewer; else NULL */
@@ -144,7 +143,6 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
     }
     if (s) return s;
     st->context = st->model.arch.context < target->context ? st->model.arch.context : target->context;
-    st->recurrent = hn_model_is_recurrent(st->model.run);
     st->vocab = target->vocab;
     st->depth = (int)o->depth;
     st->workers = hn_pool_threads(st->model.pool);
@@ -349,7 +347,7 @@ static bool wants_level(const model_state *st, const hn_propose *p, int level) {
  * among them, where its state is stored, and the rest in a later pass. */
 static int rows_together(const model_state *st, int held, int missing, int room) {
     const int n = missing < room ? missing : room, end = (held + n) - (held + n) % hn_cache_node_rows(st->cache);
-    return st->recurrent && end > held && end < held + missing ? end - held : n;
+    return st->model.recurrent && end > held && end < held + missing ? end - held : n;
 }
 
 /* Adds the sequence's missing rows to the pass: at level 0 those of the text, later the newest draft's. False: some did not fit, they are

@@ -49,10 +49,8 @@ static void name_curves(hunch_engine *e) {
     cache_folder(folder, sizeof folder);
     if (!folder[0]) return;
     hn_cpu_name(cpu, sizeof cpu);
-    hn_backend_limits limits;
-    e->model->target.backend->limits(e->model->target.backend, &limits);
     snprintf(key, sizeof key, "%s|%s|%s %s|%d threads|%s %s, %llu parameters, %llu bytes%s|precision %d|kv %d", cpu,
-             limits.name, HUNCH_VERSION, BUILD, e->model->threads, a->architecture, a->name,
+             e->model->level, HUNCH_VERSION, BUILD, e->model->threads, a->architecture, a->name,
              (unsigned long long)e->model->target.parameters, (unsigned long long)e->model->target.weight_bytes,
              e->model->target.bytes.stored > 0 ? " mapped" : "", (int)e->model->precision, (int)e->kv);
     snprintf(path, sizeof path, "%s/curve-%016llx.json", folder, (unsigned long long)hash_text(key));

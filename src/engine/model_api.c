@@ -150,7 +150,10 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     return HUNCH_OK;
 }
 
-uint64_t hunch_model_memory_left(const hunch_model *m) { return m ? hn_account_left(&m->account, hn_memory_available()) : 0; }
+uint64_t hunch_model_memory_left(const hunch_model *m) {
+    if (!m) return 0;
+    return m->text_only ? hn_account_left(&m->account, hn_memory_available()) : hn_backend_memory_left(m->target.backend);
+}
 
 void hunch_model_close(hunch_model **mp) {
     hunch_model *m = mp ? *mp : NULL;

@@ -69,7 +69,7 @@ static int chunk_rows(const hunch_session *s, int budget) {
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)rows_left(s);
     int chunk = s->engine->chunk;
     if (s->request.prompt_logprobs) chunk = hn_least(chunk, HN_MAX_ROWS);
-    if (hn_model_is_recurrent(s->engine->model->target.run)) chunk -= done % chunk; /* ends where the index keeps states */
+    if (s->engine->model->target.recurrent) chunk -= done % chunk; /* ends where the index keeps states */
     return hn_least(hn_least(left, chunk), budget);
 }
 

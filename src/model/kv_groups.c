@@ -10,7 +10,7 @@
 /* What a layer keeps, in the order of its mixers; n: of each mixer. Nothing if its keys and values are those of an earlier layer. */
 static int kept_by(const hn_layer_desc *d, hn_cache_group keep[HN_MOST_KEPT], int8_t n[HN_LAYER_MIXERS]) {
     int all = 0;
-    for (int k = 0; k < hn_layer_mixers(d); k++) {
+    for (int k = 0; k < hn_layer_mixers(d) && d->kv_back == 0; k++) {
         const hn_mixer_kind *kind = d->mixer[k].kind;
         n[k] = (int8_t)(kind->keeps ? kind->keeps(d, &d->mixer[k], keep + all) : 0);
         all += n[k];
@@ -36,7 +36,7 @@ static bool collect(hn_layers of, int turn, hn_dtype type, hn_cache_group *group
     for (int i = 0; i < of.n; i++) {
         hn_cache_group keep[HN_MOST_KEPT];
         int8_t each[HN_LAYER_MIXERS];
-        const int all = of.at[i].kv_back > 0 ? 0 : kept_by(&of.at[i], keep, each);
+        const int all = kept_by(&of.at[i], keep, each);
         for (int k = 0, g; k < all; k++) {
             if (turn_of(&keep[k]) != turn) continue;
             for (g = 0; g < *n && !keeps_the_same(&group[g], &keep[k]);) g++;
@@ -70,14 +70,17 @@ static void find_places(hn_layers of, const hn_cache_group *group, hn_layer_plac
     int next[HN_MODEL_GROUPS] = {0};
     for (int i = 0; i < of.n; i++) {
         hn_cache_group keep[HN_MOST_KEPT];
+        if (of.at[i].kv_back > 0) {
+            place[i] = place[i - of.at[i].kv_back];
+            continue;
+        }
         place[i] = (hn_layer_place){0};
         const int all = kept_by(&of.at[i], keep, place[i].n);
         for (int k = 0, g; k < all; k++) {
             for (g = 0; !keeps_the_same(&group[g], &keep[k]);) g++;
             place[i].kept[k] = (hn_kept_place){(int16_t)g, (int16_t)next[g]};
-            next[g] += of.at[i].kv_back == 0;
+            next[g]++;
         }
-        if (of.at[i].kv_back > 0) place[i] = place[i - of.at[i].kv_back];
     }
 }
 
@@ -116,7 +119,7 @@ uint64_t hn_model_row_bytes(hn_layers of, hn_dtype type, uint64_t *window) {
     for (int i = 0; i < of.n; i++) {
         hn_cache_group keep[HN_MOST_KEPT];
         int8_t each[HN_LAYER_MIXERS];
-        const int kept = of.at[i].kv_back > 0 ? 0 : kept_by(&of.at[i], keep, each);
+        const int kept = kept_by(&of.at[i], keep, each);
         for (int k = 0; k < kept; k++) {
             const hn_kv kv = hn_group_kv(&keep[k], type);
             if (keep[k].kind == HN_CACHE_KV) *(keep[k].window > 0 ? window : &all) += (uint64_t)hn_kv_read_bytes(&kv, 1);

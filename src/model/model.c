@@ -204,6 +204,7 @@ static void choose_expert_forms(const hn_backend *o, const hn_expert_desc *d, hn
 void hn_model_choose_forms(hn_model *m) {
     hn_backend *o = m->backend;
     if (!m->run.at) m->run = hn_layers_of(&m->arch);
+    m->recurrent = hn_model_is_recurrent(m->run);
     for (int i = 0; i < m->run.n; i++) {
         hn_layer *l = &m->layer[i];
         const hn_layer_desc *d = &m->run.at[i];
@@ -250,6 +251,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     if (!st) hn_head_mark_own(src, &m->arch);
     if (!st) st = hn_plan_load(&p, load, err);
     if (!st) st = hn_model_load_rotations(m, p.tables, err);
+    if (!st) st = hn_backend_failed(m->backend, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
         if (load->mapped || m->token_table.by_row || (load->mapped_experts && m->expert_layers > 0)) m->files = src;

@@ -121,6 +121,7 @@ typedef struct hn_model {
     hn_rope rope[HN_MOST_ROTATIONS], rope_long[HN_MOST_ROTATIONS]; /* of each rotation; hn_model_rope chooses between them */
     hn_layer *layer; /* [arch.layers] */
     hn_layers run;   /* what passes run: the file's arch.layer, or what is set in its place before hn_model_choose_forms */
+    bool recurrent;  /* some layer of these keeps a state */
     int output_forms;
     uint64_t weight_bytes; /* bytes of matrices that a pass of one row reads, in memory or in the mapped file */
     uint64_t expert_bytes; /* of one expert of one layer (the mean); 0: there are none */

@@ -46,8 +46,8 @@ void hn_pass_mix(const hn_exec *ex, const hn_runner *r, int i) {
     const hn_layer_place *place = &r->groups.place[i];
     const hn_head_conv *conv = m->head.conv ? &m->head.conv[2 * i] : NULL;
     const int n = hn_layer_mixers(d);
-    const bool branch = d->post_norms || conv, context = r->head.context && d->mixer[0].kind->context;
     if (n == 0) return;
+    const bool branch = d->post_norms || conv, context = r->head.context && d->mixer[0].kind->context;
     hn_mixing x;
     x.m = m;
     x.layer = i;

@@ -167,10 +167,9 @@ bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
 
 /* Of a backend that cannot read this matrix. */
 static hunch_status refuse_matrix(const hn_plan *p, const hn_tensor *t, const char *what, hunch_error *err) {
-    hn_backend_limits l;
-    p->m->backend->limits(p->m->backend, &l);
-    return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s %s, which %s cannot multiply by yet: --device cpu can", hn_source_path(p->src),
-                   t->name, what, l.name);
+    char all[300];
+    snprintf(all, sizeof all, "products by tensor %.200s, which %s", t->name, what);
+    return hn_model_refuse(p->m, hn_source_path(p->src), all, err);
 }
 
 /* Determines the place of a matrix in the block of memory, which is allocated later. */

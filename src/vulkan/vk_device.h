@@ -3,6 +3,7 @@
 #ifndef HN_VK_DEVICE_H
 #define HN_VK_DEVICE_H
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define VK_NO_PROTOTYPES
@@ -125,7 +126,7 @@ typedef struct vk_device {
     double tick; /* nanoseconds of a timestamp */
     bool budget, rte, denorm, signed_zero; /* extensions and modes that it has */
     char level[256];
-    uint64_t taken; /* bytes of its own memory */
+    _Atomic uint64_t taken; /* bytes of its own memory */
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
     vk_pipeline *pipeline[VK_KERNELS];
@@ -139,7 +140,7 @@ typedef struct vk_device {
     int n_writes, write_room;
     size_t write_bytes;
     uint64_t submitted;
-    bool lost;
+    atomic_bool lost; /* read by any thread */
     double recorded; /* seconds that it took to record the last submission */
     double begun[VK_KEPT], over; /* when each submission was, and when the last one that was waited for ended */
     /* the submission that is recorded */

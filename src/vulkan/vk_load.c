@@ -140,9 +140,12 @@ hunch_status hn_vulkan_list(hunch_device out[HUNCH_DEVICES], int *n, hunch_error
 /* ---- a device ----------------------------------------------------------------------------------------------------- */
 
 uint64_t hn_vk_memory_left(const vk_device *d) {
-    found x;
     uint64_t left;
-    look(d->physical, &x);
+    found x = {.has_budget = d->budget,
+               .memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2},
+               .budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT}};
+    if (d->budget) x.memory.pNext = &x.budget;
+    vkGetPhysicalDeviceMemoryProperties2(d->physical, &x.memory);
     own_memory(&x, &left);
     return x.has_budget ? left : left > d->taken ? left - d->taken : 0;
 }
@@ -153,6 +156,7 @@ static hunch_status choose(const vk_device *d, int number, VkPhysicalDevice *out
     *out = VK_NULL_HANDLE;
     const hunch_status st = find_devices(d->instance, device, &n, err);
     if (st) return st;
+    if (number >= 0 && n == 0) return hn_fail(err, HUNCH_USAGE, "vulkan:%d: there is no device that Vulkan's drivers know", number);
     if (number >= 0 && number >= (int)n)
         return hn_fail(err, HUNCH_USAGE, "vulkan:%d: there is no such device: expected 0 to %d (hunch devices lists them)", number,
                        (int)n - 1);
@@ -246,7 +250,10 @@ hunch_status hn_vk_device_open(vk_device **out, int number, hunch_error *err) {
     if (r == VK_SUCCESS) volkLoadDeviceTable(&d->f, d->device);
     pthread_mutex_unlock(&loading);
     if (r == VK_SUCCESS) d->f.vkGetDeviceQueue(d->device, d->family, 0, &d->queue);
-    if (r != VK_SUCCESS || !make_parts(d)) st = hn_fail(err, HUNCH_FAILED, "%s: the device cannot be opened (%d)", d->level, (int)r);
+    if (r != VK_SUCCESS)
+        st = hn_fail(err, HUNCH_FAILED, "%s: the device cannot be opened (%d)", d->level, (int)r);
+    else if (!make_parts(d))
+        st = hn_fail(err, HUNCH_FAILED, "%s: the device has no room for command buffers", d->level);
     hn_mem *nothing = NULL;
     vk_backend own = {.d = d};
     if (!st) st = hn_vk_mem_create(&own.base, HN_MEM_WORK, 256, &nothing, err);

@@ -63,6 +63,20 @@ static void free_blocks(vk_device *d, vk_mem *m) {
     hn_free(m);
 }
 
+/* Once the device has ended what it does: one that counts as lost because the host had no memory may still compute. */
+static void free_locked(vk_device *d, vk_mem *m) {
+    if (d->lost) d->f.vkDeviceWaitIdle(d->device);
+    hn_vk_wait_locked(d, (hn_ticket){.number = d->submitted});
+    free_blocks(d, m);
+}
+
+/* In the account, as on a CPU: pages are counted by who knows which are touched (cache.c). */
+static void count(hn_backend *b, const vk_mem *m, int sign) {
+    const int64_t bytes = sign * (int64_t)m->size;
+    if (m->kind == HN_MEM_PAGES) return;
+    hn_account_add(b->account, m->kind == HN_MEM_WEIGHTS ? HN_ACCOUNT_WEIGHTS : HN_ACCOUNT_BUFFERS, bytes, bytes);
+}
+
 static hunch_status create_blocks(vk_device *d, vk_mem *m, hunch_error *err) {
     const bool several = m->kind == HN_MEM_WEIGHTS && m->size > d->largest_block;
     m->step = several ? d->largest_block - vk_part_overlap : m->size > 0 ? m->size : 1;
@@ -85,6 +99,7 @@ static hunch_status create_blocks(vk_device *d, vk_mem *m, hunch_error *err) {
 
 static void zero_locked(vk_device *d, vk_mem *m) {
     hn_vk_slot_open(d);
+    if (d->lost) return;
     for (int i = 0; i < m->n_blocks; i++) d->f.vkCmdFillBuffer(d->slot[d->at].cmd, m->block[i].buffer, 0, VK_WHOLE_SIZE, 0);
     hn_vk_wait_locked(d, hn_vk_submit_locked(d, NULL, NULL, NULL));
 }
@@ -102,14 +117,17 @@ hunch_status hn_vk_mem_create(hn_backend *b, hn_mem_kind kind, size_t bytes, hn_
                        d->largest_range, d->level);
     }
     pthread_mutex_lock(&d->lock);
-    const hunch_status st = create_blocks(d, m, err);
-    if (st)
-        free_blocks(d, m);
-    else
+    hunch_status st = create_blocks(d, m, err);
+    if (!st) {
         zero_locked(d, m);
+        st = hn_vk_failed(b, err);
+    }
+    if (st) free_locked(d, m);
     pthread_mutex_unlock(&d->lock);
-    if (!st) *out = (hn_mem *)(void *)m;
-    return st;
+    if (st) return st;
+    count(b, m, 1);
+    *out = (hn_mem *)(void *)m;
+    return HUNCH_OK;
 }
 
 /* Writes to it that wait are dropped. */
@@ -117,13 +135,13 @@ void hn_vk_mem_free(hn_backend *b, hn_mem *mem) {
     vk_device *d = vk_of(b)->d;
     vk_mem *m = vk_mem_of(mem);
     if (!m) return;
+    count(b, m, -1);
     pthread_mutex_lock(&d->lock);
     int kept = 0;
     for (int i = 0; i < d->n_writes; i++)
         if (d->write[i].mem != m) d->write[kept++] = d->write[i];
     d->n_writes = kept;
-    hn_vk_wait_locked(d, (hn_ticket){.number = d->submitted});
-    free_blocks(d, m);
+    free_locked(d, m);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -197,6 +215,10 @@ static void read_now(vk_device *d, vk_mem *m, size_t off, size_t bytes) {
         return;
     }
     hn_vk_slot_open(d);
+    if (d->lost) {
+        hn_vk_block_free(d, &to);
+        return;
+    }
     const size_t i = m->n_blocks > 1 ? off / m->step : 0;
     const VkBufferCopy part = {.srcOffset = off - i * m->step, .size = bytes};
     const VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,

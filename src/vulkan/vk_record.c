@@ -73,9 +73,14 @@ static void barrier(vk_device *d) {
 /* What the host may read of the ranges that are written. */
 static void touch(vk_device *d, const vk_range *r) {
     if (r->mem->kind != HN_MEM_READBACK) return;
-    for (int i = 0; i < d->n_touched; i++)
-        if (d->touched[i].mem == r->mem && d->touched[i].off <= r->off && d->touched[i].off + d->touched[i].bytes >= r->off + r->bytes)
-            return;
+    for (int i = 0; i < d->n_touched; i++) {
+        vk_range *t = &d->touched[i];
+        const size_t end = t->off + t->bytes, more = r->off + r->bytes;
+        if (t->mem != r->mem || (d->n_touched < VK_TOUCHED && (r->off > end || t->off > more))) continue;
+        t->off = t->off < r->off ? t->off : r->off; /* one copy of both, which are parts of the same rows */
+        t->bytes = (end > more ? end : more) - t->off;
+        return;
+    }
     assert(d->n_touched < VK_TOUCHED);
     d->touched[d->n_touched++] = *r;
 }
@@ -272,10 +277,8 @@ hn_ticket hn_vk_submit(hn_backend *b, hn_record_fn *record, const void *arg) {
     return t;
 }
 
-/* From its submission, or from the end of the work before it that was waited for. */
-double hn_vk_wait_locked(vk_device *d, hn_ticket t) {
-    if (t.number == 0) return 0;
-    wait_for(d, t.number);
+/* Seconds of work that has ended: from its submission, or from the end of the work before it that was waited for. */
+static double ended(vk_device *d, hn_ticket t) {
     if (d->profile) hn_vk_profile_read(d);
     const double now = hn_now(), begun = t.number + VK_KEPT > d->submitted ? d->begun[t.number % VK_KEPT] : now;
     const double from = begun > d->over ? begun : d->over;
@@ -283,10 +286,19 @@ double hn_vk_wait_locked(vk_device *d, hn_ticket t) {
     return now - from;
 }
 
+double hn_vk_wait_locked(vk_device *d, hn_ticket t) {
+    if (t.number == 0) return 0;
+    wait_for(d, t.number);
+    return ended(d, t);
+}
+
+/* Others may record while it waits. */
 double hn_vk_wait(hn_backend *b, hn_ticket t) {
     vk_device *d = vk_of(b)->d;
+    if (t.number == 0) return 0;
+    wait_for(d, t.number);
     pthread_mutex_lock(&d->lock);
-    const double seconds = hn_vk_wait_locked(d, t);
+    const double seconds = ended(d, t);
     pthread_mutex_unlock(&d->lock);
     return seconds;
 }
