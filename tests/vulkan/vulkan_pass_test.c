@@ -131,33 +131,41 @@ static void test_refused(void **state) {
     hunch_model_close(&m);
 }
 
-/* A device that is lost ends the texts, which keep what they have; nothing else opens on it, and what was opened can be closed. */
+/* A device that is lost ends the texts, which keep what they have, and one that waits; nothing else opens on it, and what was opened can be
+ * closed. */
 static void test_lost(void **state) {
     (void)state;
+    enum { TEXTS = 3 };
     hunch_model *m = open_on(stories, "vulkan:0", HUNCH_PRECISION_NATIVE);
-    hunch_engine *e = open_engine(m, NULL, 2, 64, HUNCH_KV_DEFAULT, 64, 256);
-    hunch_session *s = NULL;
-    hunch_session_state now = {0};
+    hunch_engine *e = open_engine(m, NULL, TEXTS - 1, 64, HUNCH_KV_DEFAULT, 64, 256), *other = NULL;
+    hunch_engine_options o;
+    hunch_session *s[TEXTS];
+    hunch_session_state now[TEXTS] = {{0}};
     static const hunch_token prompt[] = {1, 403, 407};
     hunch_request r;
     hunch_error err = {0};
     hunch_request_defaults(&r, m);
+    hunch_engine_options_defaults(&o);
     r.prompt = prompt;
     r.n_prompt = 3;
     r.max_tokens = 50;
-    assert_int_equal(hunch_session_open(&s, e, &r, &err), HUNCH_OK);
-    while (now.n_tokens < 10) {
+    for (int i = 0; i < TEXTS; i++) assert_int_equal(hunch_session_open(&s[i], e, &r, &err), HUNCH_OK);
+    while (now[0].n_tokens < 10) {
         assert_int_equal(hunch_engine_round(e, &err), HUNCH_OK);
-        hunch_session_get(s, &now);
+        hunch_session_get(s[0], &now[0]);
     }
     vk_of(m->target.backend)->d->lost = true;
-    while (hunch_engine_running(e) > 0) (void)hunch_engine_round(e, &err);
-    hunch_session_get(s, &now);
-    assert_int_equal(now.finish, HUNCH_FINISH_FAILED);
-    assert_int_equal(now.error.status, HUNCH_DEVICE_LOST);
-    assert_non_null(strstr(now.error.message, "the device was lost"));
-    assert_true(now.n_tokens >= 10 && now.text_len > 0);
-    hunch_session_close(&s);
+    assert_int_equal(hunch_engine_round(e, &err), HUNCH_DEVICE_LOST);
+    assert_int_equal(hunch_engine_running(e), 0);
+    for (int i = 0; i < TEXTS; i++) {
+        hunch_session_get(s[i], &now[i]);
+        assert_int_equal(now[i].finish, HUNCH_FINISH_FAILED);
+        assert_int_equal(now[i].error.status, HUNCH_DEVICE_LOST);
+        assert_non_null(strstr(now[i].error.message, "the device was lost"));
+        hunch_session_close(&s[i]);
+    }
+    assert_true(now[0].n_tokens >= 10 && now[0].text_len > 0 && now[TEXTS - 1].n_tokens == 0);
+    assert_int_equal(hunch_engine_open(&other, m, &o, &err), HUNCH_DEVICE_LOST);
     hunch_engine_close(&e);
     hunch_model_close(&m);
 }
