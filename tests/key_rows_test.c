@@ -94,9 +94,10 @@ static hn_layer_desc comparable(const hn_layer_desc *l) {
     if (memcmp(&a->member, &b->member, sizeof a->member)) fail_msg("%s: another " #member " in its GGUF", name)
 static void check_layer(const char *name, const hn_layer_desc *x, const hn_layer_desc *y) {
     const hn_layer_desc cx = comparable(x), cy = comparable(y), *a = &cx, *b = &cy;
-    SAME(mixer); SAME(input); SAME(heads); SAME(kv_heads); SAME(head_dim); SAME(window); SAME(first);
+    SAME(mixer); SAME(input); SAME(ffn_input); SAME(heads); SAME(kv_heads); SAME(head_dim); SAME(window); SAME(first);
     SAME(attention_scale); SAME(qkv_bias); SAME(o_bias); SAME(qk_norm); SAME(v_norm); SAME(v_is_k); SAME(kv_back); SAME(sinks);
-    SAME(rotation); SAME(fused_qkv); SAME(post_norms); SAME(gated); SAME(hybrid); SAME(ffn); SAME(fused_gate_up); SAME(gate_up_bias);
+    SAME(rotation); SAME(fused_qkv); SAME(post_norms); SAME(gate); SAME(query_scale); SAME(hybrid);
+    SAME(ffn); SAME(fused_gate_up); SAME(gate_up_bias);
     SAME(down_bias); SAME(token_input); SAME(scaled);
     SAME(experts.count); SAME(experts.used); SAME(experts.sigmoid); SAME(experts.normalised); SAME(experts.bias); SAME(experts.groups);
     SAME(experts.groups_used); SAME(experts.largest); SAME(experts.scale); SAME(experts.shared_width); SAME(experts.shared_gate);
@@ -105,7 +106,8 @@ static void check_layer(const char *name, const hn_layer_desc *x, const hn_layer
 }
 
 static void check_model(const char *name, const hn_arch *a, const hn_arch *b) {
-    SAME(layers); SAME(hidden); SAME(vocab); SAME(context); SAME(norm_eps); SAME(embed_scale); SAME(residual_scale); SAME(logit_scale);
+    SAME(layers); SAME(hidden); SAME(vocab); SAME(context); SAME(norm_eps); SAME(norms); SAME(norm_biases);
+    SAME(embed_scale); SAME(residual_scale); SAME(logit_scale);
     SAME(logit_cap); SAME(tied); SAME(rotations);
     for (int i = 0; i < a->rotations; i++) {
         SAME(rotation[i].first); SAME(rotation[i].dims);

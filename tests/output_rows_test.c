@@ -164,7 +164,8 @@ static void test_no_numbers(void **state) {
     const float nan = NAN;
     char silent[MESSAGE], shown[MESSAGE];
     hn_model *t = &m->target;
-    for (int i = 0; i < t->arch.hidden; i++) t->backend->write(t->backend, hn_at(t->output_norm, sizeof nan * (size_t)i), &nan, sizeof nan);
+    for (int i = 0; i < t->arch.hidden; i++)
+        t->backend->write(t->backend, hn_at(t->output_norm.w, sizeof nan * (size_t)i), &nan, sizeof nan);
     hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 128);
     hunch_request r = ask(m, prompt, 3);
     failure(e, &r, silent);

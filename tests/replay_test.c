@@ -23,8 +23,9 @@ typedef struct call {
     hn_count n;
     hn_matrix x, y;
     hn_act a, to;
-    hn_buf w, from, at;
-    float eps, scale;
+    hn_norm norm;
+    hn_buf from, at;
+    float scale;
     int n_outs;
     bool add, turned;
     hn_glu unit;
@@ -55,7 +56,7 @@ static void keep(call c) {
 #define PLAY(name, ...) \
     static void play_##name(const hn_exec *ex, const call *c) { real->name(ex, __VA_ARGS__); }
 PLAY(embed, &c->rows, c->gate, c->scale, c->x)
-PLAY(rmsnorm, c->n, c->x, c->w, c->eps, c->a, c->y)
+PLAY(norm, c->n, c->x, &c->norm, c->a, c->y)
 PLAY(quantise, c->n, c->x, c->a)
 PLAY(linear, c->n, c->a, c->out, c->n_outs, c->add)
 PLAY(linear_glu, c->n, c->a, c->gate, c->up, c->unit, c->to)
@@ -71,8 +72,8 @@ PLAY(kv_move, &c->kv, c->n, c->from)
 static void embed(const hn_exec *ex HN_UNUSED, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x) {
     keep((call){.play = play_embed, .rows = *rows, .gate = table, .scale = scale, .x = x});
 }
-static void rmsnorm(const hn_exec *ex HN_UNUSED, hn_count n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
-    keep((call){.play = play_rmsnorm, .n = n, .x = x, .w = w, .eps = eps, .a = a, .y = y});
+static void norm(const hn_exec *ex HN_UNUSED, hn_count n, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y) {
+    keep((call){.play = play_norm, .n = n, .x = x, .norm = *by, .a = a, .y = y});
 }
 static void quantise(const hn_exec *ex HN_UNUSED, hn_count n, hn_matrix x, hn_act a) {
     keep((call){.play = play_quantise, .n = n, .x = x, .a = a});
@@ -191,7 +192,7 @@ static void check_model(const char *path) {
     hn_row row[ROWS];
     real = t->backend->ops;
     real_submit = t->backend->submit;
-    recorder = (hn_ops){.embed = embed, .rmsnorm = rmsnorm, .quantise = quantise, .linear = linear, .linear_glu = linear_glu,
+    recorder = (hn_ops){.embed = embed, .norm = norm, .quantise = quantise, .linear = linear, .linear_glu = linear_glu,
                         .linear_top = linear_top, .rope_table = rope_table, .fix_heads = fix_heads, .rope_store = rope_store,
                         .attention = attention, .gather = gather, .scale = scale, .kv_move = kv_move};
     replaying = false;

@@ -4,12 +4,13 @@
 #include "model/model.h"
 
 /* What of it the backend lacks; NULL: nothing. */
-static const char *lacks_of_layer(const hn_ops *o, const hn_layer_desc *d) {
+static const char *lacks_of_layer(const hn_backend *b, const hn_layer_desc *d) {
     for (int i = 0; i < hn_layer_mixers(d); i++) {
         const hn_mixer_kind *k = d->mixer[i].kind;
-        if (k->has_operations && !k->has_operations(o)) return k->name;
+        const char *lacks = k->lacks ? k->lacks(b, d) : NULL;
+        if (lacks) return lacks;
     }
-    if (hn_layer_has_experts(d) && !o->route) return "experts";
+    if (hn_layer_has_experts(d) && !b->ops->route) return "experts";
     return NULL;
 }
 
@@ -31,6 +32,7 @@ hunch_status hn_model_refuse(const hn_model *m, const char *path, const char *wh
 
 hunch_status hn_model_check_operations(const hn_model *m, const hn_source *src, hunch_error *err) {
     const char *lacks = hn_arch_is_head(&m->arch) ? lacks_of_head(m->backend, &m->arch.draft_head) : NULL;
-    for (int i = 0; !lacks && i < m->arch.layers; i++) lacks = lacks_of_layer(m->backend->ops, &m->arch.layer[i]);
+    if (!lacks && m->backend->norms && !m->backend->norms(hn_arch_norms(&m->arch))) lacks = "norms that centre";
+    for (int i = 0; !lacks && i < m->arch.layers; i++) lacks = lacks_of_layer(m->backend, &m->arch.layer[i]);
     return lacks ? hn_model_refuse(m, hn_source_path(src), lacks, err) : HUNCH_OK;
 }

@@ -19,13 +19,14 @@ static hn_convolution convolution_of(const hn_model *m, const hn_head_conv *c, i
                             .coefficients = hn_columns(s->coefficients, side * each, each)};
 }
 
-void hn_layer_conv_in(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, hn_buf norm, hn_act in, const hn_pass_buffers *s) {
+void hn_layer_conv_in(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, const hn_norm *norm, hn_act in,
+                      const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_count n = s->rows->n;
     const hn_act read = hn_act_of(s->in, m->arch.hidden, m->backend->act_forms(m->backend, c->product.dtype));
     const hn_linear_out out = {&c->product, s->coefficients};
     const hn_convolution conv = convolution_of(m, c, 0, s);
-    o->rmsnorm(ex, n, s->x, norm, m->arch.norm_eps, read, s->normed);
+    o->norm(ex, n, s->x, norm, read, s->normed);
     o->linear(ex, n, read, &out, 1, false);
     o->convolve(ex, n, &conv, s->normed, false, s->branch);
     o->quantise(ex, n, s->branch, in);

@@ -34,7 +34,7 @@ void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const
     const hn_linear_out routers[] = {{&l->router, scores}, {&l->shared_router, s->shared_gate}};
     const hn_routing routing = routing_of(s, d, layer, in);
 
-    o->rmsnorm(ex, n, s->x, m->layer[layer].ffn_norm, m->arch.norm_eps, in, hn_no_matrix);
+    hn_layer_read(ex, n, s->x, &m->layer[layer].ffn_norm, in);
     o->linear(ex, n, in, routers, d->experts.shared_gate ? 2 : 1, false);
     if (d->experts.biases) o->add_bias(ex, n, scores, l->score_bias);
     o->route(ex, n, &l->choice, scores, &routing);
@@ -54,10 +54,10 @@ void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, co
     const hn_linear_out router = {&l->router, scores};
     const hn_routing routing = routing_of(s, d, layer, in);
     const hn_shared none = {0};
-    o->rmsnorm(ex, n, s->x, l->router_norm, m->arch.norm_eps, hn_act_of(in, in.in, HN_ACT_F32), hn_no_matrix);
+    o->norm(ex, n, s->x, &l->router_norm, hn_act_of(in, in.in, HN_ACT_F32), hn_no_matrix);
     o->linear(ex, n, in, &router, 1, false);
     o->route(ex, n, &l->choice, scores, &routing);
-    o->rmsnorm(ex, n, s->x, l->norm, m->arch.norm_eps, in, hn_no_matrix);
+    o->norm(ex, n, s->x, &l->norm, in, hn_no_matrix);
     o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
     o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
     o->combine(ex, n, &routing, s->expert_out, (hn_buf){NULL, 0}, &none, false, y);

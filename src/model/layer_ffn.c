@@ -13,11 +13,10 @@ static void add_beside(const hn_exec *ex, const hn_model *m, int layer, const hn
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_count n = s->rows->n;
-    const float eps = m->arch.norm_eps;
-    o->rmsnorm(ex, n, s->branch, l->experts.post_dense_norm, eps, hn_act_of(s->in, m->arch.hidden, 0), s->halves);
+    o->norm(ex, n, s->branch, &l->experts.post_dense_norm, hn_act_of(s->in, m->arch.hidden, 0), s->halves);
     hn_layer_experts_beside(ex, m, layer, s, s->branch);
-    o->norm_add(ex, n, s->branch, l->experts.post_norm, eps, 1, s->halves);
-    o->norm_add(ex, n, s->halves, l->post_ffn_norm, eps, hn_ffn_scale(l, &m->run.at[layer]), s->x);
+    o->norm_add(ex, n, s->branch, &l->experts.post_norm, 1, s->halves);
+    o->norm_add(ex, n, s->halves, &l->post_ffn_norm, hn_ffn_scale(l, &m->run.at[layer]), s->x);
 }
 
 static void run_dense(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s, hn_glu unit) {
@@ -31,9 +30,9 @@ static void run_dense(const hn_exec *ex, const hn_model *m, int layer, const hn_
     const hn_linear_out out = {&l->down, branch ? s->branch : s->x};
 
     if (conv)
-        hn_layer_conv_in(ex, m, conv, l->ffn_norm, in, s);
+        hn_layer_conv_in(ex, m, conv, &l->ffn_norm, in, s);
     else
-        o->rmsnorm(ex, n, s->x, l->ffn_norm, m->arch.norm_eps, in, hn_no_matrix);
+        hn_layer_read(ex, n, s->x, &l->ffn_norm, in);
     if (hn_ffn_in_steps(m, layer)) {
         const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias};
         const hn_linear_out products[] = {{&l->gate, both.gate}, {&l->up, both.up}};
@@ -48,7 +47,7 @@ static void run_dense(const hn_exec *ex, const hn_model *m, int layer, const hn_
     else if (d->ffn == HN_FFN_BESIDE)
         add_beside(ex, m, layer, s);
     else if (d->post_norms)
-        o->norm_add(ex, n, s->branch, l->post_ffn_norm, m->arch.norm_eps, hn_ffn_scale(l, d), s->x);
+        o->norm_add(ex, n, s->branch, &l->post_ffn_norm, hn_ffn_scale(l, d), s->x);
 }
 
 static void run_experts(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s, hn_glu unit HN_UNUSED) {

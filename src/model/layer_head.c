@@ -17,8 +17,8 @@ static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
     const hn_input_stage *d = &m->arch.draft_head.input;
     const int width = d->feature_width;
     for (int k = 0; k < d->features; k++)
-        ex->ops->rmsnorm(ex, s->rows->n, hn_columns(s->states, k * width, width), m->head.fc_norm[k], m->arch.norm_eps,
-                         hn_act_of(s->joint_in, width, 0), hn_columns(s->joint, k * width, width));
+        ex->ops->norm(ex, s->rows->n, hn_columns(s->states, k * width, width), &m->head.fc_norm[k], hn_act_of(s->joint_in, width, 0),
+                      hn_columns(s->joint, k * width, width));
 }
 
 static void input_product(const hn_exec *ex, const hn_model *m, int module, const hn_pass_buffers *s) {
@@ -29,7 +29,7 @@ static void input_product(const hn_exec *ex, const hn_model *m, int module, cons
     const hn_act in = hn_act_of(s->joint_in, s->joint.cols, h->fc_forms);
     if (d->stream == HN_STREAM_FEATURE && d->feature.norm_each) norm_each(ex, m, s);
     if (d->stream == HN_STREAM_FEATURE && d->feature.norm_all)
-        ex->ops->rmsnorm(ex, n, s->joint, h->feature_norm, m->arch.norm_eps, in, hn_no_matrix);
+        ex->ops->norm(ex, n, s->joint, &h->feature_norm, in, hn_no_matrix);
     else
         ex->ops->quantise(ex, n, s->joint, in);
     ex->ops->linear(ex, n, in, &out, 1, false);
@@ -70,12 +70,11 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
     const hn_ops *o = ex->ops;
     const hn_count n = s->rows->n;
     const int hidden = m->arch.hidden;
-    const float eps = m->arch.norm_eps;
     const hn_act one = hn_act_of(s->in, hidden, 0);
     const hn_matrix left = hn_columns(s->pair, 0, hidden), right = hn_columns(s->pair, hidden, hidden);
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->token);
-    o->rmsnorm(ex, n, s->token, m->head.token_norm, eps, one, left);
-    o->rmsnorm(ex, n, s->x, m->head.stream_norm, eps, one, right);
+    o->norm(ex, n, s->token, &m->head.token_norm, one, left);
+    o->norm(ex, n, s->x, &m->head.stream_norm, one, right);
     if (m->run.at[0].input == HN_INPUT_PAIR_NORMED) o->gather(ex, n, s->each, right, (hn_buf){NULL, 0}, s->x);
 }
 
@@ -85,7 +84,6 @@ static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input
     const hn_input_stage *d = &m->arch.draft_head.input;
     const hn_count n = s->rows->n;
     const int token = hn_arch_token_width(&m->arch), width = d->features * d->feature_width;
-    const float eps = m->arch.norm_eps;
     const hn_matrix left = hn_columns(s->joint, 0, token), right = hn_columns(s->joint, token, width);
     const bool norms = d->stream == HN_STREAM_JOINT && d->joint.norms;
     const hn_matrix feature = norms ? hn_columns(s->states, 0, width) : right;
@@ -93,8 +91,8 @@ static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : left);
     o->gather(ex, n, in->from, hn_columns(in->rows, 0, width), (hn_buf){NULL, 0}, feature);
     if (!norms) return;
-    o->rmsnorm(ex, n, s->token, b ? b->token_norm : m->head.token_norm, eps, hn_act_of(s->joint_in, token, 0), left);
-    o->rmsnorm(ex, n, feature, b ? b->stream_norm : m->head.stream_norm, eps, hn_act_of(s->joint_in, width, 0), right);
+    o->norm(ex, n, s->token, b ? &b->token_norm : &m->head.token_norm, hn_act_of(s->joint_in, token, 0), left);
+    o->norm(ex, n, feature, b ? &b->stream_norm : &m->head.stream_norm, hn_act_of(s->joint_in, width, 0), right);
 }
 
 /* Replaces a mask's pair and stream by the head's own vectors: mask | its first half. */
@@ -117,7 +115,7 @@ static void begin_context(const hn_exec *ex, const hn_model *m, const hn_head_in
     for (int i = 0; i < m->run.n; i++) forms |= m->layer[i].attn_forms;
     ex->ops->gather(ex, s->rows->n, in->from, in->rows, (hn_buf){NULL, 0}, s->joint);
     input_product(ex, m, 0, s);
-    ex->ops->rmsnorm(ex, s->rows->n, s->x, m->head.context_norm, m->arch.norm_eps, hn_act_of(s->in, m->arch.hidden, forms), hn_no_matrix);
+    ex->ops->norm(ex, s->rows->n, s->x, &m->head.context_norm, hn_act_of(s->in, m->arch.hidden, forms), hn_no_matrix);
 }
 
 /* x = fc(feature), or in rows of drafts the output before them. */

@@ -23,12 +23,13 @@ void hn_token_products_make(const hn_exec *ex, const hn_model *m, const hn_pass_
     const hn_linear_out product = {&m->token_product, s->token_products};
     const hn_act in = hn_act_of(s->in, m->arch.hidden, m->token_forms);
     /* the reference divides the product by sqrt(hidden) before the norm: only its eps sees that */
-    const hn_head_fix norm = {.q_norm = m->token_norm, .eps = m->arch.norm_eps * (float)m->arch.hidden};
+    const hn_norm *norm = &m->token_norm;
+    const hn_head_fix each = {.q_norm = {norm->w, norm->b, norm->eps * (float)m->arch.hidden, norm->kind}};
     const hn_qkv parts = {s->token_products, hn_no_matrix, hn_no_matrix, width};
     if (width == 0) return;
     o->quantise(ex, n, s->x, in);
     o->linear(ex, n, in, &product, 1, false);
-    o->fix_heads(ex, n, &norm, &parts);
+    o->fix_heads(ex, n, &each, &parts);
 }
 
 void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
@@ -50,5 +51,5 @@ void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const
     o->linear(ex, n, in, &gate, 1, false);
     o->glu(ex, n, HN_GELU, &both, 1, gated);
     o->linear(ex, n, gated, &product, 1, false);
-    o->norm_add(ex, n, s->branch, l->input_norm, m->arch.norm_eps, l->scale, s->x);
+    o->norm_add(ex, n, s->branch, &l->input_norm, l->scale, s->x);
 }

@@ -16,8 +16,6 @@
 
 #include "model/layers.h"
 
-#define SUM_EPS 1e-6f
-
 typedef struct work {
     const hn_exec *ex;
     const hn_ops *o;
@@ -72,15 +70,15 @@ static hn_act read_state(const work *w, hn_matrix state) {
     const hn_act in = hn_act_of(w->s->in, width, forms);
     state = hn_columns(state, 0, width);
     if (w->k == 0 && w->m->arch.draft_head.rows.steps.own_state.scale_input)
-        w->o->rmsnorm(w->ex, w->n, state, w->m->head.root_half, SUM_EPS, in, hn_no_matrix);
+        w->o->norm(w->ex, w->n, state, &w->m->head.root_half, in, hn_no_matrix);
     else
         w->o->quantise(w->ex, w->n, state, in);
     return in;
 }
 
 /* to = gelu(norm(x) + bias) */
-static void normed_gelu(const work *w, hn_matrix x, hn_buf norm, hn_buf bias, hn_matrix to) {
-    w->o->rmsnorm(w->ex, w->n, x, norm, SUM_EPS, hn_act_of(w->s->in, x.cols, 0), to);
+static void normed_gelu(const work *w, hn_matrix x, const hn_norm *norm, hn_buf bias, hn_matrix to) {
+    w->o->norm(w->ex, w->n, x, norm, hn_act_of(w->s->in, x.cols, 0), to);
     w->o->apply(w->ex, w->n, HN_GELU_ERF, HN_INTO_SET, to, bias, to);
 }
 
@@ -89,7 +87,7 @@ static void sum_step(const work *w, const hn_rows *rows, hn_matrix state) {
     const hn_linear_out out = {&w->step->gate[0], hn_columns(w->s->mid, 0, d->own_state.width)};
     w->o->embed(w->ex, rows, &w->step->embedding, token_weight(d), out.y);
     w->o->linear(w->ex, w->n, read_state(w, state), &out, 1, true);
-    normed_gelu(w, out.y, w->step->norm, w->step->norm_bias, hn_columns(state, 0, d->own_state.width));
+    normed_gelu(w, out.y, &w->step->norm, w->step->norm_bias, hn_columns(state, 0, d->own_state.width));
 }
 
 /* state: c | s */
@@ -107,11 +105,11 @@ static void lstm_step(const work *w, const hn_rows *rows, hn_matrix state) {
     const hn_act in = read_state(w, hn_columns(state, inner, state.cols - inner));
     o->linear(w->ex, w->n, in, out, 2, true);
     o->linear(w->ex, w->n, in, out + 2, 2, true);
-    normed_gelu(w, out[3].y, w->step->cell_norm, w->step->cell_norm_bias, result);
+    normed_gelu(w, out[3].y, &w->step->cell_norm, w->step->cell_norm_bias, result);
     o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, out[1].y, none, result);
     if (w->k > 0) o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, out[0].y, none, cell);
     o->apply(w->ex, w->n, HN_SAME, w->k > 0 ? HN_INTO_ADD : HN_INTO_SET, result, none, cell);
-    normed_gelu(w, cell, w->step->norm, w->step->norm_bias, own);
+    normed_gelu(w, cell, &w->step->norm, w->step->norm_bias, own);
     o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, out[2].y, none, own);
 }
 

@@ -76,8 +76,16 @@ hn_matrix hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row); /
 /* x = the input of a draft head's layers, computed from the rows' tokens and features. */
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s);
 /* Of a layer whose halves are convolved: in = conv(norm(x)); x += conv(branch). */
-void hn_layer_conv_in(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, hn_buf norm, hn_act in, const hn_pass_buffers *s);
+void hn_layer_conv_in(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, const hn_norm *norm, hn_act in,
+                      const hn_pass_buffers *s);
 void hn_layer_conv_out(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, const hn_pass_buffers *s);
+/* in = norm(x), or x itself */
+static inline void hn_layer_read(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *norm, hn_act in) {
+    if (norm->kind)
+        ex->ops->norm(ex, n, x, norm, in, hn_no_matrix);
+    else
+        ex->ops->quantise(ex, n, x, in);
+}
 /* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* The token's inputs will be needed: they are read from the file meanwhile. */

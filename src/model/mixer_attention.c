@@ -8,15 +8,15 @@
 /* ---- weights ------------------------------------------------------------------------------------------------------------ */
 
 static int matrices(const hn_layer *l, const void *own HN_UNUSED, const hn_weight *w[]) {
-    const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o};
-    for (int i = 0; i < 4; i++) w[i] = all[i];
-    return 4;
+    const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->g, &l->o};
+    for (int i = 0; i < 5; i++) w[i] = all[i];
+    return 5;
 }
 
 static int forms(const hn_backend *b, hn_layer *l, void *own HN_UNUSED) {
-    const hn_weight *const read[] = {&l->q, &l->k, &l->v};
+    const hn_weight *const read[] = {&l->q, &l->k, &l->v, &l->g};
     int of_input = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (read[i]->out > 0) of_input |= b->act_forms(b, read[i]->dtype);
     l->o_forms = b->act_forms(b, l->o.dtype);
     return of_input;
@@ -54,8 +54,8 @@ void hn_attention_widen(hn_widths *w, const hn_layer_desc *l, const hn_width_of 
 
 static void widen(hn_widths *w, const hn_layer_desc *l, const hn_mixer_desc *own HN_UNUSED, const hn_width_of *of) {
     hn_attention_widen(w, l, of);
-    if (l->gated) w->fused = hn_most(w->fused, 2 * l->heads * l->head_dim);
-    if (l->gated) w->z = hn_most(w->z, l->heads * l->head_dim);
+    if (l->gate.in_q) w->fused = hn_most(w->fused, 2 * l->heads * l->head_dim);
+    if (hn_gate_is(&l->gate)) w->z = hn_most(w->z, l->heads * l->head_dim);
 }
 
 /* ---- a pass -------------------------------------------------------------------------------------------------------------- */
@@ -67,14 +67,25 @@ static void part_gates(const hn_exec *ex, hn_count n, const hn_layer_desc *d, hn
     ex->ops->pick(ex, n, part, 2);
 }
 
+/* The columns of z that have the gates. */
+static hn_matrix gates_of(const hn_layer_desc *d, const hn_pass_buffers *s) {
+    return hn_columns(s->z, 0, d->gate.of_heads ? d->heads : d->heads * d->head_dim);
+}
+
 /* The attention's result, scaled or gated, in the form that o reads. */
 static void mix(const hn_exec *ex, const hn_mixing *x, hn_count n, hn_matrix attended, hn_act mixed) {
-    if (x->d->gated) {
-        const hn_glu_in in = {.gate = hn_columns(x->s->z, 0, attended.cols), .up = attended};
+    const hn_gate *gate = &x->d->gate;
+    const hn_matrix by = gates_of(x->d, x->s);
+    if ((gate->in_q || gate->of_numbers) && !gate->softplus) {
+        const hn_glu_in in = {.gate = by, .up = attended};
         ex->ops->glu(ex, n, HN_GATE, &in, x->times, mixed);
         return;
     }
-    ex->ops->scale(ex, n, attended, x->times);
+    if (hn_gate_is(gate)) {
+        ex->ops->apply(ex, n, gate->softplus ? HN_SOFTPLUS : HN_SIGMOID, HN_INTO_SET, by, (hn_buf){NULL, 0}, by);
+        ex->ops->scale_groups(ex, n, by, attended.cols / by.cols, attended);
+    }
+    if (x->times != 1) ex->ops->scale(ex, n, attended, x->times);
     ex->ops->quantise(ex, n, attended, mixed);
 }
 
@@ -96,21 +107,25 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     const int q_width = d->heads * d->head_dim;
     const hn_qkv x = heads_of(d, stores, s);
     const hn_matrix fused = hn_columns(s->fused, 0, 2 * q_width), attended = hn_columns(s->attended, 0, q_width);
-    const hn_linear_out qkv[] = {{&l->q, d->gated ? fused : x.q}, {&l->k, x.k}, {&l->v, x.v}};
+    const bool in_q = d->gate.in_q;
+    hn_linear_out product[4] = {{&l->q, in_q ? fused : x.q}, {&l->k, x.k}, {&l->v, x.v}};
+    int products = !stores ? 1 : d->v_is_k ? 2 : 3;
     const hn_pick copy = {x.k, x.v, 0, x.v.cols, 0};
     const hn_linear_out out = {&l->o, m->to};
     const hn_act mixed = hn_act_of(s->mixed, q_width, l->o_forms);
 
-    o->linear(ex, n, m->in, qkv, !stores ? 1 : d->v_is_k ? 2 : 3, false);
-    if (d->gated && d->qkv_bias) o->add_bias(ex, n, fused, l->gated_bias);
-    if (d->gated) part_gates(ex, n, d, x.q, hn_columns(s->z, 0, q_width), s);
+    if (hn_gate_has_matrix(&d->gate)) product[products++] = (hn_linear_out){&l->g, gates_of(d, s)};
+    o->linear(ex, n, m->in, product, products, false);
+    if (in_q && d->qkv_bias) o->add_bias(ex, n, fused, l->gated_bias);
+    if (in_q) part_gates(ex, n, d, x.q, gates_of(d, s), s);
     if (stores && d->v_is_k) o->pick(ex, n, &copy, 1);
     if (d->qkv_bias || d->qk_norm || d->v_norm) o->fix_heads(ex, n, &l->heads, &x);
+    if (d->query_scale.span > 0) o->scale_by_position(ex, rows, &d->query_scale, x.q);
     o->rope_store(ex, rows, hn_layer_rotation(s, d), kv, &x);
     hn_attention_params how = hn_layer_how(d);
     how.sinks = l->sinks;
     how.ahead |= !rows->slot.mem; /* rows without slots see up to the last one of others */
-    const bool later = d->gated || m->times != 1;
+    const bool later = hn_gate_is(&d->gate) || m->times != 1;
     o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(mixed, q_width, later ? 0 : l->o_forms), s->scratch);
     if (later) mix(ex, m, n, attended, mixed);
     o->linear(ex, n, mixed, &out, 1, m->add);
@@ -132,5 +147,10 @@ static void context(const hn_exec *ex, const hn_mixing *m) {
     o->rope_store(ex, rows, hn_layer_rotation(m->s, d), &m->kept[0].kv, &x);
 }
 
+static const char *lacks(const hn_backend *b, const hn_layer_desc *l) {
+    if (l->query_scale.span > 0 && !b->ops->scale_by_position) return "a scale of queries by position";
+    return (l->gate.of_heads || l->gate.softplus) && !b->ops->scale_groups ? "gates of heads" : NULL;
+}
+
 const hn_mixer_kind hn_mixer_attention = {.name = "attention", .attends = true, .matrices = matrices, .forms = forms, .keeps = keeps,
-                                          .work = work, .widen = widen, .run = run, .context = context};
+                                          .work = work, .widen = widen, .run = run, .context = context, .lacks = lacks};

@@ -9,7 +9,8 @@
  * both; [hidden, values]. */
 typedef struct weights {
     hn_weight q, z, beta, alpha, o;
-    hn_buf conv, decay, dt, norm; /* hn_delta's */
+    hn_buf conv, decay, dt; /* hn_delta's */
+    hn_norm norm;
     int o_forms;
 } weights;
 
@@ -63,7 +64,7 @@ static const hn_tensor_row tensors[] = {
     [ROW(HN_ROLE_DELTA_DT)] = {{GGUF("ssm_dt.bias"), FOLDER("linear_attn.dt_bias")},
         HN_IS_VECTOR, n_value_heads, n_one, HN_PHASE_OTHER, NULL, AT(dt)},
     [ROW(HN_ROLE_DELTA_NORM)] = {{GGUF("ssm_norm.weight"), FOLDER("linear_attn.norm.weight")},
-        HN_IS_VECTOR, n_value, n_one, HN_PHASE_OTHER, NULL, AT(norm)},
+        HN_IS_STORED_NORM, n_value, n_one, HN_PHASE_OTHER, NULL, AT(norm)},
     [ROW(HN_ROLE_DELTA_OUT)] = {{GGUF("ssm_out.weight"), FOLDER("linear_attn.out_proj.weight")},
         HN_IS_MATRIX, n_values, n_hidden, HN_PHASE_O, NULL, AT(o)},};
 
@@ -140,7 +141,6 @@ static void widen(hn_widths *w, const hn_layer_desc *l HN_UNUSED, const hn_mixer
 static hn_delta net_of(const hn_mixing *x) {
     const weights *w = x->weights;
     hn_delta d = sizes_of(x->own);
-    d.eps = x->m->arch.norm_eps;
     d.conv = w->conv;
     d.decay = w->decay;
     d.dt = w->dt;
@@ -224,9 +224,9 @@ static void run(const hn_exec *ex, const hn_mixing *x) {
     o->linear(ex, n, mixed, &out, 1, x->add);
 }
 
-static bool has_operations(const hn_ops *o) { return o->delta; }
+static const char *lacks(const hn_backend *b, const hn_layer_desc *l HN_UNUSED) { return b->ops->delta ? NULL : hn_mixer_delta.name; }
 
 const hn_mixer_kind hn_mixer_delta = {.name = "a gated delta net", .as_stored = "a gated delta net's weights", .tensor = tensors,
                                       .n_tensors = sizeof tensors / sizeof *tensors, .weights = sizeof(weights), .matrices = matrices,
                                       .forms = forms, .change = change, .keeps = keeps, .work = work, .widen = widen, .run = run,
-                                      .has_operations = has_operations};
+                                      .lacks = lacks};

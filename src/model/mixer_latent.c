@@ -12,13 +12,14 @@
 #include "model/weights.h"
 
 /* The norms inside have an epsilon of their own, whatever the model's is. */
-static const float LATENT_EPS = 1e-6f;
+#define LATENT_EPS 1e-6f
 
 /* Beside q, o and its bias: the product that reduces to query_rank and that from its norm to the queries (none: q makes them of the input),
  * that to a latent row; for each head [rank, nope] and [value, rank]. */
 typedef struct weights {
     hn_weight q_a, q_b, kv_a, k_b, v_b;
-    hn_buf q_a_norm, kv_a_norm, q_a_bias, kv_a_bias; /* f32 [query_rank], [rank], and the products' biases, if any */
+    hn_norm q_a_norm, kv_a_norm;  /* [query_rank], [rank] */
+    hn_buf q_a_bias, kv_a_bias;   /* f32, the products', if any */
     int q_forms;                                     /* that the input of q_b must have */
 } weights;
 
@@ -65,7 +66,7 @@ static const hn_tensor_row tensors[] = {
     [ROW(HN_ROLE_Q_A_BIAS)] = {{GGUF("attn_q_a.bias"), FOLDER("self_attn.q_a_proj.bias")},
         HN_IS_BIAS, n_query_rank, n_one, HN_PHASE_OTHER, reduced_biased, AT(q_a_bias)},
     [ROW(HN_ROLE_Q_A_NORM)] = {{GGUF("attn_q_a_norm.weight"), FOLDER("self_attn.q_a_layernorm.weight")},
-        HN_IS_NORM, n_query_rank, n_one, HN_PHASE_OTHER, reduced, AT(q_a_norm)},
+        HN_IS_NORM, n_query_rank, n_one, HN_PHASE_OTHER, reduced, AT(q_a_norm), .eps = LATENT_EPS},
     [ROW(HN_ROLE_Q_B)] = {{GGUF("attn_q_b.weight"), FOLDER("self_attn.q_b_proj.weight")},
         HN_IS_MATRIX, n_query_rank, n_query_rows, HN_PHASE_QKV, reduced, AT(q_b)},
     [ROW(HN_ROLE_KV_A)] = {{GGUF("attn_kv_a_mqa.weight"), FOLDER("self_attn.kv_a_proj_with_mqa.weight")},
@@ -73,7 +74,7 @@ static const hn_tensor_row tensors[] = {
     [ROW(HN_ROLE_KV_A_BIAS)] = {{GGUF("attn_kv_a_mqa.bias"), FOLDER("self_attn.kv_a_proj_with_mqa.bias")},
         HN_IS_BIAS, n_latent_row, n_one, HN_PHASE_OTHER, biased, AT(kv_a_bias)},
     [ROW(HN_ROLE_KV_A_NORM)] = {{GGUF("attn_kv_a_norm.weight"), FOLDER("self_attn.kv_a_layernorm.weight")},
-        HN_IS_NORM, n_rank, n_one, HN_PHASE_OTHER, NULL, AT(kv_a_norm)},
+        HN_IS_NORM, n_rank, n_one, HN_PHASE_OTHER, NULL, AT(kv_a_norm), .eps = LATENT_EPS},
     [ROW(HN_ROLE_KV_B)] = {{GGUF("attn_kv_b.weight"), FOLDER("self_attn.kv_b_proj.weight")},
         HN_IS_MATRIX, n_rank, n_latent_heads, HN_PHASE_QKV, joint, .plan = plan_heads, .folder = true},
     [ROW(HN_ROLE_K_B)] = {{GGUF("attn_k_b.weight"), FOLDER("self_attn.kv_b_proj.weight")},
@@ -149,7 +150,7 @@ static void queries_and_row(const hn_exec *ex, const hn_mixing *m, hn_count n, h
     if (w->q_a_bias.mem) o->add_bias(ex, n, less, w->q_a_bias);
     if (w->kv_a_bias.mem) o->add_bias(ex, n, row, w->kv_a_bias);
     if (!has_rank) return;
-    o->rmsnorm(ex, n, less, w->q_a_norm, LATENT_EPS, normed, hn_no_matrix);
+    o->norm(ex, n, less, &w->q_a_norm, normed, hn_no_matrix);
     o->linear(ex, n, normed, &second, 1, false);
 }
 
@@ -158,8 +159,8 @@ static void key_of_row(const hn_exec *ex, const hn_mixing *m, hn_count n, hn_mat
     const weights *w = m->weights;
     const hn_latent_desc *d = hn_latent_of(m->own);
     const hn_pick rotated = {hn_columns(row, d->rank, d->rope), hn_columns(key, d->rank, d->rope), 0, d->rope, d->rope};
-    ex->ops->rmsnorm(ex, n, hn_columns(row, 0, d->rank), w->kv_a_norm, LATENT_EPS, hn_act_of(m->s->mixed, d->rank, 0),
-                     hn_columns(key, 0, d->rank));
+    ex->ops->norm(ex, n, hn_columns(row, 0, d->rank), &w->kv_a_norm, hn_act_of(m->s->mixed, d->rank, 0),
+                  hn_columns(key, 0, d->rank));
     ex->ops->pick(ex, n, &rotated, 1);
 }
 
@@ -184,6 +185,7 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
 
     queries_and_row(ex, m, n, q, row);
     key_of_row(ex, m, n, row, x.k);
+    if (d->query_scale.span > 0) o->scale_by_position(ex, rows, &d->query_scale, q);
     o->heads_linear(ex, n, &w->k_b, (hn_head_columns){q, t->nope + t->rope}, t->rope, s->head_in, (hn_head_columns){x.q, d->head_dim});
     o->rope_store(ex, rows, hn_layer_rotation(s, d), kv, &x);
     o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(s->mixed, attended.cols, 0), s->scratch);
@@ -194,9 +196,11 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     if (d->o_bias) o->add_bias(ex, n, out.y, l->o_bias);
 }
 
-static bool has_operations(const hn_ops *o) { return o->heads_linear; }
+static const char *lacks(const hn_backend *b, const hn_layer_desc *l HN_UNUSED) {
+    return b->ops->heads_linear ? NULL : hn_mixer_latent.name;
+}
 
 const hn_mixer_kind hn_mixer_latent = {.name = "latent attention", .attends = true, .tensor = tensors,
                                        .n_tensors = sizeof tensors / sizeof *tensors, .weights = sizeof(weights), .matrices = matrices,
                                        .forms = forms, .change = change, .keeps = keeps, .work = work, .widen = widen, .run = run,
-                                       .has_operations = has_operations};
+                                       .lacks = lacks};

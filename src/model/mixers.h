@@ -71,7 +71,8 @@ struct hn_mixer_kind {
     void (*work)(const hn_layer_desc *l, const hn_mixer_desc *own, hn_dtype type, int committed, int n, hn_kv_work *w);
     void (*widen)(hn_widths *w, const hn_layer_desc *l, const hn_mixer_desc *own, const hn_width_of *of);
     void (*run)(const hn_exec *ex, const hn_mixing *x);
-    bool (*has_operations)(const hn_ops *o); /* whether `run` finds those that a backend may lack; NULL: it needs none of them */
+    /* What of `run` a backend has not, by the name that a message has; returns NULL if it has all. NULL: it needs nothing. */
+    const char *(*lacks)(const hn_backend *b, const hn_layer_desc *l);
     /* Stores what rows keep, computed from their inputs, and nothing else; NULL: it cannot. */
     void (*context)(const hn_exec *ex, const hn_mixing *x);
     /* How a GGUF's tensor differs from the folder's, of its own roles and those of all mixers. NULL: as for all. */

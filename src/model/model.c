@@ -7,7 +7,7 @@
 #include "model/head/head_steps.h"
 #include "model/mixers.h"
 
-enum { PER_MODEL = 6 };
+enum { PER_MODEL = 7 };
 
 static const hn_part whole = {0, 0};
 
@@ -28,6 +28,7 @@ static hunch_status plan_part(hn_plan *p, hn_tensor_id t, hn_tensor_id of, hn_pa
     case HN_IS_EXPERT_VECTORS: return hn_plan_expert_vectors(p, t.role, t.k, part, to, err);
     case HN_IS_SIDES:
     case HN_IS_NORM:
+    case HN_IS_STORED_NORM: return hn_plan_norm(p, t, to, err);
     case HN_IS_BIAS:
     case HN_IS_VECTOR: break;
     }
@@ -65,8 +66,7 @@ hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     const hn_expert_desc *e = &d->experts;
     hn_layer *l = &p->m->layer[i];
     hunch_status st = open_mixers(l, d, err);
-    l->heads.eps = p->m->arch.norm_eps;
-    l->heads.v_norm = d->v_norm;
+    if (d->v_norm) l->heads.v_norm = (hn_norm){.kind = hn_arch_norms(&p->m->arch), .eps = p->m->arch.norm_eps};
     if (hn_layer_has_experts(d)) {
         l->experts.choice = (hn_router){.experts = e->count, .used = e->used, .sigmoid = e->sigmoid, .normalised = e->normalised,
                                         .groups = e->groups, .groups_used = e->groups_used, .largest = e->largest, .scale = e->scale};
@@ -122,7 +122,7 @@ static hunch_status plan_token_inputs(hn_plan *p, hunch_error *err) {
     hunch_status st = hn_plan_table(p, HN_ROLE_TOKEN_TABLE, &m->token_table, err);
     if (!st && hn_arch_has(&m->arch, HN_ROLE_TOKEN_PRODUCT, 0))
         st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_TOKEN_PRODUCT, 0, 0}, whole, false, &m->token_product, err);
-    return st ? st : hn_plan_vector(p, (hn_tensor_id){HN_ROLE_TOKEN_NORM, 0, 0}, whole, &m->token_norm, err);
+    return st ? st : hn_plan_norm(p, (hn_tensor_id){HN_ROLE_TOKEN_NORM, 0, 0}, &m->token_norm, err);
 }
 
 static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
@@ -141,7 +141,8 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
     }
     st = plan_token_inputs(p, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
-    if (!st) st = hn_plan_vector(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM, 0, 0}, whole, &m->output_norm, err);
+    if (!st) st = hn_plan_norm(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM, 0, 0}, &m->output_norm, err);
+    if (!st) st = hn_plan_vector(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM_BIAS, 0, 0}, whole, &m->output_norm.b, err);
     if (!st && !a->tied) st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_OUTPUT, 0, 0}, whole, false, &m->output, err);
     hn_plan_rotations(p);
     if (m->expert_layers > 0) m->expert_bytes /= (uint64_t)m->expert_layers;

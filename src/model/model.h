@@ -11,15 +11,15 @@ typedef struct hn_layer_experts {
     hn_router choice;
     hn_weight router, gate, up, down; /* [experts, hidden]; for each expert [width, hidden] twice (strips interleaved), [hidden, width] */
     hn_expert_unit unit;
-    hn_buf router_norm, norm, post_dense_norm, post_norm; /* f32 [hidden] each, with HN_FFN_BESIDE */
+    hn_norm router_norm, norm, post_dense_norm, post_norm; /* [hidden] each, with HN_FFN_BESIDE */
     hn_buf score_bias, down_bias; /* f32 [experts], [experts][hidden], if the description has them */
     hn_weight shared_router, shared_gate, shared_up, shared_down; /* [1, hidden]; as in a dense layer, with the shared width */
     int in_forms, down_forms, shared_forms; /* forms that the inputs of the half, of down and of shared_down must have */
 } hn_layer_experts;
 
 typedef struct hn_layer {
-    hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
-    hn_buf post_attn_norm, post_ffn_norm; /* the same, if the description has them */
+    hn_norm attn_norm, ffn_norm;           /* [hidden], of what each half reads; HN_NO_NORM: it reads the stream itself */
+    hn_norm post_attn_norm, post_ffn_norm; /* [hidden], of the results, if the description has them */
     hn_buf scale_at; /* f32 [1], if the description has it */
     float scale;     /* the same number, else 1 */
     hn_head_fix heads;          /* biases and norms of q, k, v, if any */
@@ -28,16 +28,18 @@ typedef struct hn_layer {
     hn_buf o_bias, down_bias, gate_bias, up_bias; /* f32 [hidden] twice, [ffn] twice, if the description has them */
     /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim]. Gated: q has each head and its gate */
     hn_weight q, k, v, o;
+    hn_weight g; /* [heads or heads*head_dim, hidden]: their gates, if they have a matrix of their own */
     void *own[HN_LAYER_MIXERS]; /* owned: what its mixers have beside that, known to their files alone; NULL: nothing */
     hn_weight gate, up, down;                       /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
     hn_layer_experts experts;                       /* instead of gate, up and down, or beside them */
-    /* of a token's own input (width P): [P, hidden], [hidden, P], f32 [hidden] */
+    /* of a token's own input (width P): [P, hidden], [hidden, P], [hidden] */
     hn_weight input_gate, input_product;
-    hn_buf input_norm;
+    hn_norm input_norm;
     int input_forms, input_product_forms;
     int attn_forms, o_forms, ffn_forms, down_forms; /* that their inputs must have, HN_ACT_*; attn_forms: that of all mixers */
 } hn_layer;
 
+#define HN_STEP_EPS 1e-6f /* of the norms of steps, whatever the model's is */
 /* The weights of a draft head for one drafted position (hn_steps_desc); H: hidden, I: inner. */
 typedef struct hn_step {
     hn_weight resblock[HN_MOST_STEP_RESBLOCKS];    /* [H, H]; the first of HN_STEP_GROUNDED [H, (step + 2) * H] */
@@ -47,7 +49,8 @@ typedef struct hn_step {
     hn_weight embedding;                     /* [tokens, I] */
     /* [I, H], after the first step [I, I]; HN_STEP_SUM has one, LSTM those of forget, input, output and cell */
     hn_weight gate[HN_STEP_GATES];
-    hn_buf norm, norm_bias, cell_norm, cell_norm_bias; /* f32 [I] */
+    hn_norm norm, cell_norm;           /* [I] */
+    hn_buf norm_bias, cell_norm_bias; /* f32 [I], added before a GELU */
     hn_weight output;                        /* [vocab, H or I] */
     hn_buf output_bias;                      /* f32 [vocab] */
 } hn_step;
@@ -55,7 +58,7 @@ typedef struct hn_step {
 /* The weights of each further module of multi-token prediction outside its layer. */
 typedef struct hn_head_module {
     hn_weight fc;                               /* [hidden, 2 * hidden] */
-    hn_buf token_norm, stream_norm, output_norm; /* f32 [hidden] */
+    hn_norm token_norm, stream_norm, output_norm; /* [hidden] */
 } hn_head_module;
 
 /* The convolutions around a half of a layer of a draft head. */
@@ -67,13 +70,15 @@ typedef struct hn_head_conv {
 /* The weights of a draft head outside its layers. */
 typedef struct hn_head {
     hn_weight fc; /* [hidden, features * feature_width]; joint: [hidden, hidden + feature_width] */
-    hn_buf fc_bias, feature_norm; /* f32 [hidden], [features * feature_width] */
-    hn_buf fc_norm[HN_MOST_HEAD_FEATURES]; /* f32 [feature_width] each */
-    hn_buf token_norm, stream_norm; /* f32 [hidden]: with a pair; with joint.norms the second is [feature_width] */
+    hn_buf fc_bias;       /* f32 [hidden] */
+    hn_norm feature_norm; /* [features * feature_width] */
+    hn_norm fc_norm[HN_MOST_HEAD_FEATURES]; /* [feature_width] each */
+    hn_norm token_norm, stream_norm; /* [hidden]: with a pair; with joint.norms the second is [feature_width] */
     hn_weight lstm[2];                     /* [4 * hidden, .] of input, forget, candidate and output gate */
     hn_buf lstm_bias[2], lstm_state_bias[2]; /* f32 [4 * hidden] */
     hn_buf mask;                    /* f32 [features * feature_width], or with HN_MASK_PAIR [2 * hidden], if the description has it */
-    hn_buf context_norm, mask_row;  /* f32 [hidden], in a head of blocks */
+    hn_norm context_norm; /* [hidden], in a head of blocks */
+    hn_buf mask_row;      /* f32 [hidden], the same */
     /* [target's tokens, rank], [vocab, rank], [rank, hidden + rank] for a gate or [3 rank, 2 rank + hidden] for a
      * recurrence, [1, hidden or hidden + rank] */
     hn_weight markov_in, markov_out, markov_mix, confidence;
@@ -91,7 +96,7 @@ typedef struct hn_head {
     hn_step *step;   /* owned: [steps.n], NULL: there are none */
     hn_mem **picked; /* owned: [steps.n] rows of trimmed outputs, NULL: none */
     hn_head_module further[HN_MOST_HEAD_MODULES - 1]; /* of the modules after the first */
-    hn_buf root_half; /* f32 [feature_width]: 1 / sqrt 2 each, with scale_input */
+    hn_norm root_half; /* [feature_width], weights 1 / sqrt 2 each, with scale_input */
 } hn_head;
 
 /* Sizes of the weights. */
@@ -113,10 +118,10 @@ typedef struct hn_model {
     /* of inputs that each token has for every layer (widths W in all): [vocab, W], of which a pass reads rows where they lie in the
      * file; [W, hidden]; f32 of one layer's width. Without outputs: there are none */
     hn_weight token_table, token_product;
-    hn_buf token_norm;
+    hn_norm token_norm;
     int token_forms;
     hn_weight output;    /* [vocab, hidden]; the embedding itself if tied */
-    hn_buf output_norm;  /* f32 [hidden] */
+    hn_norm output_norm; /* [hidden] */
     hn_head head;        /* of a draft head */
     hn_rope rope[HN_MOST_ROTATIONS], rope_long[HN_MOST_ROTATIONS]; /* of each rotation; hn_model_rope chooses between them */
     hn_layer *layer; /* [arch.layers] */

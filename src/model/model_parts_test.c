@@ -124,7 +124,7 @@ static void test_fused(void **state) {
         assert_vector(both[i], l->heads.k_bias, KV, 70 + Q, 1);
         assert_vector(both[i], l->heads.v_bias, KV, 70 + Q + KV, 1);
         assert_vector(both[i], l->o_bias, HIDDEN, 1, 0.25f); /* 4, 5, ... by a quarter */
-        assert_vector(both[i], l->attn_norm, HIDDEN, 2, 1);
+        assert_vector(both[i], l->attn_norm.w, HIDDEN, 2, 1);
     }
     assert_true(a.parameters == b.parameters);
     hn_model_close(&a);

@@ -77,13 +77,12 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_output_stage *d = &m->arch.draft_head.output;
     const hn_ops *o = ex->ops;
-    const float eps = m->arch.norm_eps;
     const hn_count n = out_rows(r);
-    const hn_buf norm = r->head.module > 0 ? m->head.further[r->head.module - 1].output_norm : m->output_norm;
+    const hn_norm *norm = r->head.module > 0 ? &m->head.further[r->head.module - 1].output_norm : &m->output_norm;
     const hn_act act = hn_act_of(r->out.act, m->arch.hidden, m->output_forms);
     hn_matrix from = r->out.x, kept = hn_no_matrix;
     if (d->norm == HN_NORM_TWICE) {
-        o->rmsnorm(ex, n, r->out.x, norm, eps, hn_act_of(act, act.in, 0), r->out.norm);
+        o->norm(ex, n, r->out.x, norm, hn_act_of(act, act.in, 0), r->out.norm);
         from = r->out.norm;
     } else if (r->features.set.post_norm || d->norm == HN_NORM_READ || hn_head_in_order(&m->arch.draft_head)) {
         kept = r->out.norm;
@@ -91,7 +90,7 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     if (d->norm == HN_NORM_NONE)
         o->quantise(ex, n, r->out.x, act);
     else
-        o->rmsnorm(ex, n, from, norm, eps, act, kept);
+        o->norm(ex, n, from, norm, act, kept);
 }
 
 /* What the rows of the next level read, as a product of the normed rows. */

@@ -31,9 +31,9 @@ static void input(const hn_exec *ex, const hn_runner *r, int i, const hn_head_co
     const hn_pass_buffers *s = &r->buf;
     const hn_count n = s->rows->n;
     if (conv)
-        hn_layer_conv_in(ex, m, conv, m->layer[i].attn_norm, in, s);
+        hn_layer_conv_in(ex, m, conv, &m->layer[i].attn_norm, in, s);
     else if (d->input == HN_INPUT_NORMED)
-        ex->ops->rmsnorm(ex, n, s->x, m->layer[i].attn_norm, m->arch.norm_eps, in, hn_no_matrix);
+        ex->ops->norm(ex, n, s->x, &m->layer[i].attn_norm, in, hn_no_matrix);
     else
         ex->ops->quantise(ex, n, d->input == HN_INPUT_PLAIN ? s->x : s->pair, in);
 }
@@ -67,5 +67,5 @@ void hn_pass_mix(const hn_exec *ex, const hn_runner *r, int i) {
     }
     if (context) return;
     if (conv) hn_layer_conv_out(ex, m, conv, s);
-    if (d->post_norms) ex->ops->norm_add(ex, s->rows->n, s->branch, l->post_attn_norm, m->arch.norm_eps, 1, s->x);
+    if (d->post_norms) ex->ops->norm_add(ex, s->rows->n, s->branch, &l->post_attn_norm, 1, s->x);
 }

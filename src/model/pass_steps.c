@@ -82,7 +82,7 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
         return;
     }
     gather_wanted(ex, r, 0, wanted_rows(r), r->out.x);
-    ex->ops->rmsnorm(ex, wanted_rows(r), r->out.x, m->output_norm, m->arch.norm_eps, r->out.act, to);
+    ex->ops->norm(ex, wanted_rows(r), r->out.x, &m->output_norm, r->out.act, to);
 }
 
 static void draft_states(const hn_exec *ex, const hn_runner *r) {
@@ -133,7 +133,7 @@ static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *st
     const bool layers = m->arch.draft_head.rows.steps.kind == HN_STEP_LAYERS;
     const hn_act in = hn_act_of(layers ? r->out.act : r->steps.buffers.in, step->output.in, forms);
     if (layers)
-        ex->ops->rmsnorm(ex, n, hn_rows_from(r->out.x, first), m->output_norm, m->arch.norm_eps, in, hn_no_matrix);
+        ex->ops->norm(ex, n, hn_rows_from(r->out.x, first), &m->output_norm, in, hn_no_matrix);
     else
         ex->ops->quantise(ex, n, hn_step_result(&m->arch, &r->steps.buffers, first), in);
     step_logits(ex, r, step, in, first, n);

@@ -29,10 +29,11 @@ SIZE(n_vocab, a->vocab)
 SIZE(n_head, l->head_dim)
 static int of_query(const hn_layer_desc *l) {
     const hn_latent_desc *d = hn_layer_latent(l);
-    return d ? d->nope + d->rope : (l->gated ? 2 : 1) * l->head_dim;
+    return d ? d->nope + d->rope : (l->gate.in_q ? 2 : 1) * l->head_dim;
 }
 SIZE(n_query_rows, l->heads * of_query(l))
 SIZE(n_query_heads, l->heads)
+SIZE(n_gate, l->gate.of_heads ? l->heads : l->heads * l->head_dim)
 SIZE(n_keys, l->kv_heads * l->head_dim)
 SIZE(n_all_heads, (l->heads + 2 * l->kv_heads) * l->head_dim)
 SIZE(n_ffn, l->ffn_width)
@@ -80,7 +81,9 @@ SIZE(all_gates, HN_STEP_GATES * step_width(a, l, t))
 
 HAS(untied, !a->tied)
 HAS(output_norm, a->draft_head.output.norm != HN_NORM_NONE)
+HAS(output_norm_bias, output_norm(a, l) && a->norm_biases)
 HAS(normed, hn_layer_mixers(l) > 0 && l->input == HN_INPUT_NORMED)
+HAS(normed_bias, normed(a, l) && a->norm_biases)
 
 /* Attention's and latent attention's; the other tensors of latent attention are in its file. */
 HAS(attention, hn_layer_mixer(l, &hn_mixer_attention) >= 0)
@@ -95,12 +98,17 @@ HAS(one_bias, attention(a, l) && l->qkv_bias && l->fused_qkv)
 HAS(qk_norm, attention(a, l) && l->qk_norm)
 HAS(k_norm, qk_norm(a, l) && l->kv_back == 0)
 HAS(sinks, attention(a, l) && l->sinks)
+HAS(own_gate, attention(a, l) && hn_gate_has_matrix(&l->gate))
 HAS(o_bias, attends(a, l) && l->o_bias)
 
-HAS(post_norms, l->post_norms)
 HAS(halves, l->ffn != HN_FFN_NONE)
-HAS(plain_norm, halves(a, l) && !l->post_norms && !l->hybrid)
-HAS(hybrid_norm, halves(a, l) && !l->post_norms && l->hybrid) /* has another name in a GGUF */
+HAS(post_mix_norm, l->post_norms && hn_layer_mixers(l) > 0)
+HAS(post_ffn_norm, l->post_norms && halves(a, l))
+HAS(ffn_normed, halves(a, l) && l->ffn_input == HN_INPUT_NORMED)
+HAS(plain_norm, ffn_normed(a, l) && !l->post_norms && !l->hybrid)
+HAS(hybrid_norm, ffn_normed(a, l) && !l->post_norms && l->hybrid) /* has another name in a GGUF */
+HAS(pre_ffn_norm, ffn_normed(a, l) && l->post_norms)
+HAS(ffn_norm_bias, plain_norm(a, l) && a->norm_biases)
 HAS(dense, hn_layer_is_dense(l))
 HAS(gate_and_up, dense(a, l) && !l->fused_gate_up)
 HAS(one_gate_up, dense(a, l) && l->fused_gate_up)
@@ -188,10 +196,14 @@ static const hn_tensor_row table[HN_ROLES] = {
         HN_IS_NORM, n_input, n_one, HN_PHASE_OTHER, token_input},
     [HN_ROLE_OUTPUT_NORM] = {{"output_norm.weight", "model.norm.weight"},
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, output_norm},
+    [HN_ROLE_OUTPUT_NORM_BIAS] = {{"output_norm.bias", "model.norm.bias"},
+        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, output_norm_bias},
     [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"}, HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, untied},
 
     [HN_ROLE_ATTN_NORM] = {{BLK("attn_norm.weight"), LAYER("input_layernorm.weight")},
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, normed, AT(attn_norm)},
+    [HN_ROLE_ATTN_NORM_BIAS] = {{BLK("attn_norm.bias"), LAYER("input_layernorm.bias")},
+        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, normed_bias, AT(attn_norm.b)},
     [HN_ROLE_Q] = {{BLK("attn_q.weight"), LAYER("self_attn.q_proj.weight")},
         HN_IS_MATRIX, n_read, n_query_rows, HN_PHASE_QKV, own_q, AT(q)},
     [HN_ROLE_K] = {{BLK("attn_k.weight"), LAYER("self_attn.k_proj.weight")},
@@ -214,17 +226,21 @@ static const hn_tensor_row table[HN_ROLES] = {
         HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, k_norm, AT(heads.k_norm)},
     [HN_ROLE_SINKS] = {{BLK("attn_sinks.weight"), LAYER("self_attn.attention_sink_bias")},
         HN_IS_VECTOR, n_query_heads, n_one, HN_PHASE_OTHER, sinks, AT(sinks)},
+    [HN_ROLE_HEADS_GATE] = {{BLK("attn_gate.weight"), LAYER("self_attn.g_proj.weight")},
+        HN_IS_MATRIX, n_read, n_gate, HN_PHASE_QKV, own_gate, AT(g)},
     [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
         HN_IS_MATRIX, n_mixed, n_hidden, HN_PHASE_O, attends, AT(o)},
     [HN_ROLE_O_BIAS] = {{BLK("attn_output.bias"), LAYER("self_attn.o_proj.bias")},
         HN_IS_BIAS, n_hidden, n_one, HN_PHASE_OTHER, o_bias, AT(o_bias)},
     [HN_ROLE_POST_ATTN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
-        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_norms, AT(post_attn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_mix_norm, AT(post_attn_norm)},
 
     [HN_ROLE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("post_attention_layernorm.weight")},
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, plain_norm, AT(ffn_norm)},
+    [HN_ROLE_FFN_NORM_BIAS] = {{BLK("ffn_norm.bias"), LAYER("post_attention_layernorm.bias")},
+        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, ffn_norm_bias, AT(ffn_norm.b)},
     [HN_ROLE_PRE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("pre_feedforward_layernorm.weight")},
-        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_norms, AT(ffn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, pre_ffn_norm, AT(ffn_norm)},
     [HN_ROLE_HYBRID_FFN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, hybrid_norm, AT(ffn_norm)},
     [HN_ROLE_GATE] = {{BLK("ffn_gate.weight"), LAYER("mlp.gate_proj.weight")},
@@ -242,7 +258,7 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_ROLE_DOWN_BIAS] = {{BLK("ffn_down.bias"), LAYER("mlp.down_proj.bias")},
         HN_IS_BIAS, n_hidden, n_one, HN_PHASE_OTHER, down_bias, AT(down_bias)},
     [HN_ROLE_POST_FFN_NORM] = {{BLK("post_ffw_norm.weight"), LAYER("post_feedforward_layernorm.weight")},
-        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_norms, AT(post_ffn_norm)},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_ffn_norm, AT(post_ffn_norm)},
 
     [HN_ROLE_INPUT_GATE] = {{BLK("inp_gate.weight"), LAYER("per_layer_input_gate.weight")},
         HN_IS_MATRIX, n_hidden, n_input, HN_PHASE_GATE_UP, token_input, AT(input_gate)},
@@ -280,7 +296,7 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_ROLE_EXPERT_DOWN_BIAS] = {{BLK("ffn_down_exps.bias"), LAYER("mlp.experts.down_proj_bias")},
         HN_IS_EXPERT_VECTORS, n_hidden, n_experts, HN_PHASE_OTHER, biases, AT(experts.down_bias)},
     [HN_ROLE_ROUTER_SCALE] = {{BLK("ffn_gate_inp.scale"), LAYER("router.scale")},
-        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, beside, AT(experts.router_norm)},
+        HN_IS_STORED_NORM, n_hidden, n_one, HN_PHASE_OTHER, beside, AT(experts.router_norm)},
     [HN_ROLE_EXPERT_SCALE] = {{BLK("ffn_down_exps.scale"), LAYER("router.per_expert_scale")},
         HN_IS_VECTOR, n_experts, n_one, HN_PHASE_OTHER, beside, AT(experts.choice.expert_scale)},
     [HN_ROLE_PRE_EXPERTS_NORM] = {{BLK("pre_ffw_norm_2.weight"), LAYER("pre_feedforward_layernorm_2.weight")},
@@ -301,15 +317,15 @@ static const hn_tensor_row table[HN_ROLES] = {
     /* a draft head's, whose names are those of its form (model/head/head_names.c) */
     [HN_HEAD_FC] = {{NULL}, HN_IS_MATRIX, of_input, n_hidden, HN_PHASE_OTHER, fc, IN_HEAD(fc), .count = n_modules},
     [HN_HEAD_FC_BIAS] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, fc_bias, IN_HEAD(fc_bias)},
-    [HN_HEAD_FEATURE_NORM] = {{NULL}, HN_IS_VECTOR, of_feature, n_one, HN_PHASE_OTHER, norm_all, IN_HEAD(feature_norm)},
-    [HN_HEAD_STATE_NORM] = {{NULL}, HN_IS_VECTOR, of_one_state, n_one, HN_PHASE_OTHER, norm_each, .count = n_states},
+    [HN_HEAD_FEATURE_NORM] = {{NULL}, HN_IS_STORED_NORM, of_feature, n_one, HN_PHASE_OTHER, norm_all, IN_HEAD(feature_norm)},
+    [HN_HEAD_STATE_NORM] = {{NULL}, HN_IS_STORED_NORM, of_one_state, n_one, HN_PHASE_OTHER, norm_each, .count = n_states},
     [HN_HEAD_TOKEN_NORM] = {{NULL}, HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, pair, IN_HEAD(token_norm), .count = n_modules},
     [HN_HEAD_STREAM_NORM] = {{NULL}, HN_IS_NORM, of_stream, n_one, HN_PHASE_OTHER, pair, IN_HEAD(stream_norm), .count = n_modules},
     [HN_HEAD_OUTPUT_NORM] = {{NULL}, HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, head_norm, .count = n_modules},
     [HN_HEAD_CARRY] = {{NULL}, HN_IS_MATRIX, n_hidden, of_feature, HN_PHASE_OTHER, carry, IN_HEAD(carry)},
     [HN_HEAD_MASK] = {{NULL}, HN_IS_VECTOR, of_feature, n_one, HN_PHASE_OTHER, own_mask, IN_HEAD(mask)},
     [HN_HEAD_MASK_PAIR] = {{NULL}, HN_IS_VECTOR, of_two_hidden, n_one, HN_PHASE_OTHER, mask_pair, IN_HEAD(mask)},
-    [HN_HEAD_CONTEXT_NORM] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, context, IN_HEAD(context_norm)},
+    [HN_HEAD_CONTEXT_NORM] = {{NULL}, HN_IS_STORED_NORM, n_hidden, n_one, HN_PHASE_OTHER, context, IN_HEAD(context_norm)},
     [HN_HEAD_MASK_ROW] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, mask_row, IN_HEAD(mask_row)},
     [HN_HEAD_MARKOV_IN] = {{NULL}, HN_IS_MATRIX, of_rank, of_tokens, HN_PHASE_OTHER, markov, IN_HEAD(markov_in)},
     [HN_HEAD_MARKOV_OUT] = {{NULL}, HN_IS_MATRIX, of_rank, n_vocab, HN_PHASE_OTHER, markov, IN_HEAD(markov_out)},
@@ -354,9 +370,11 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_STEP_GATES_FUSED] = {{NULL}, HN_IS_MATRIX, step_input, all_gates, HN_PHASE_OTHER, NULL, .count = gates_fused,
         .of = {HN_STEP_GATE_FORGET, HN_STEP_GATE_INPUT, HN_STEP_GATE_OUTPUT, HN_STEP_GATE_CELL}},
     [HN_STEP_EMBEDDING] = {{NULL}, HN_IS_MATRIX, step_width, of_tokens, HN_PHASE_OTHER, NULL, IN_STEP(embedding), .count = own_part},
-    [HN_STEP_NORM] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(norm), .count = own_part},
+    [HN_STEP_NORM] = {{NULL}, HN_IS_STORED_NORM, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(norm),
+        .eps = HN_STEP_EPS, .count = own_part},
     [HN_STEP_NORM_BIAS] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(norm_bias), .count = own_part},
-    [HN_STEP_CELL_NORM] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(cell_norm), .count = cell_part},
+    [HN_STEP_CELL_NORM] = {{NULL}, HN_IS_STORED_NORM, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(cell_norm),
+        .eps = HN_STEP_EPS, .count = cell_part},
     [HN_STEP_CELL_NORM_BIAS] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(cell_norm_bias), .count = cell_part},
     [HN_STEP_OUTPUT] = {{NULL}, HN_IS_MATRIX, step_width, n_vocab, HN_PHASE_OUTPUT, NULL, IN_STEP(output), .count = step_output},
     [HN_STEP_OUTPUT_BIAS] = {{NULL}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, NULL, IN_STEP(output_bias), .count = step_output_bias}};
@@ -444,7 +462,7 @@ void *hn_tensor_place(hn_model *m, hn_tensor_id t) {
     const hn_mixer_kind *kind = kind_of(t.role);
     void *several = place_of_several(m, t);
     if (several) return several;
-    if (t.role == HN_ROLE_Q_BIAS && m->arch.layer[t.k].gated) return &m->layer[t.k].gated_bias;
+    if (t.role == HN_ROLE_Q_BIAS && m->arch.layer[t.k].gate.in_q) return &m->layer[t.k].gated_bias;
     char *base = kind                          ? m->layer[t.k].own[hn_layer_mixer(&m->arch.layer[t.k], kind)]
                : t.role < HN_ROLES_OF_MODELS   ? (char *)&m->layer[t.k]
                : hn_role_of_steps(t.role)      ? (char *)&m->head.step[t.k]

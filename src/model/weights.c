@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/tensor_rows.h"
 #include "ops/pack.h"
 
 enum { ALIGN = 64 };
@@ -123,6 +124,15 @@ hunch_status hn_plan_vector(hn_plan *p, hn_tensor_id id, hn_part part, hn_buf *d
     p->item[p->n - 1].order = row_order_of(a, id.role, id.k);
     if (a->files.form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(id.role);
     return HUNCH_OK;
+}
+
+hunch_status hn_plan_norm(hn_plan *p, hn_tensor_id id, hn_norm *to, hunch_error *err) {
+    const hn_arch *a = &p->m->arch;
+    const float own = hn_tensor_row_of(id.role)->eps;
+    if (!hn_arch_has(a, id.role, id.k)) return HUNCH_OK;
+    to->kind = hn_arch_norms(a);
+    to->eps = own > 0 ? own : a->norm_eps;
+    return hn_plan_vector(p, id, (hn_part){0, 0}, &to->w, err);
 }
 
 hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {

@@ -65,6 +65,8 @@ hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped,
 /* HUNCH_REFUSED if the tensor is missing, has another shape or a type without kernels. A vector that the description
  * does not have is skipped. */
 hunch_status hn_plan_vector(hn_plan *p, hn_tensor_id id, hn_part part, hn_buf *dst, hunch_error *err);
+/* The weights of a norm, its kind and its eps; a bias is a vector of its own. */
+hunch_status hn_plan_norm(hn_plan *p, hn_tensor_id id, hn_norm *to, hunch_error *err);
 /* pair: products read this matrix together with the one planned before it, which has the same shape. */
 hunch_status hn_plan_matrix(hn_plan *p, hn_tensor_id id, hn_part part, bool pair, hn_weight *w, hunch_error *err);
 /* A table whose rows are read where they lie in the file: no part of what a pass reads. A role that the description does not have is

@@ -93,6 +93,7 @@ struct hn_backend {
     /* -- sizes and forms of what operations read -- */
     int (*act_forms)(const hn_backend *b, hn_dtype weight); /* forms that a matrix of this type reads at this precision */
     size_t (*act_bytes)(int in, int max_rows);
+    bool (*norms)(hn_norm_kind kind); /* whether its operations have such norms; NULL: all of them */
     bool (*applies)(hn_function f); /* whether `apply` has this function; NULL: all of them */
     size_t (*top_scratch)(const hn_backend *b, int max_rows, int k);
     /* kv: its type and widths */

@@ -169,7 +169,7 @@ static void finish_rows(const head *h) {
     for (int i = 0; i < h->n; i++) {
         float *out = h->rows + (size_t)step_floats(d) * (size_t)i + 2 * pad16(d->key_dim) + pad16(d->value_dim);
         if (h->step[i].row < 0) continue;
-        hn_rmsnorm(h->k, out, hn_host_f32(d->norm), d->value_dim, d->eps, out);
+        hn_rmsnorm(h->k, out, hn_host_f32(d->norm.w), d->value_dim, d->norm.eps, out);
         h->k->swiglu(hn_host_row(h->j->z, h->step[i].row) + h->number * d->value_dim, out, d->value_dim);
     }
 }

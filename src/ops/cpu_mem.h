@@ -34,12 +34,12 @@ static inline void hn_share(const hn_exec *ex, int count, int *first, int *last)
 /* Operations, one file per group; cpu_ops.c puts them in the table. Contracts: ops.h. */
 void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x);
 void hn_cpu_fix_heads(const hn_exec *ex, hn_count n, const hn_head_fix *fix, const hn_qkv *x);
-void hn_cpu_norm_add(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y);
+void hn_cpu_norm_add(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, float times, hn_matrix y);
 void hn_cpu_glu(const hn_exec *ex, hn_count n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
 void hn_cpu_add_bias(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf bias);
 void hn_cpu_apply(const hn_exec *ex, hn_count n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
 void hn_cpu_scale(const hn_exec *ex, hn_count n, hn_matrix x, float a);
-void hn_cpu_rmsnorm(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y);
+void hn_cpu_norm(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y);
 void hn_cpu_quantise(const hn_exec *ex, hn_count n, hn_matrix x, hn_act a);
 void hn_cpu_linear(const hn_exec *ex, hn_count n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
 void hn_cpu_linear_glu(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y);
@@ -54,6 +54,8 @@ void hn_cpu_heads_linear(const hn_exec *ex, hn_count n, const hn_weight *w, hn_h
 void hn_cpu_combine(const hn_exec *ex, hn_count n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
                     bool add, hn_matrix x);
 size_t hn_cpu_top_scratch(const hn_backend *b, int max_rows, int k);
+void hn_cpu_scale_groups(const hn_exec *ex, hn_count n, hn_matrix by, int each, hn_matrix x);
+void hn_cpu_scale_by_position(const hn_exec *ex, const hn_rows *rows, const hn_position_scale *by, hn_matrix x);
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);
 void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,

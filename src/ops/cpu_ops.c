@@ -154,10 +154,12 @@ static hunch_status open_like(hn_backend *b, bool f32, hn_backend **out, hunch_e
 
 static const hn_ops operations = {
     .embed = hn_cpu_embed,
-    .rmsnorm = hn_cpu_rmsnorm,
+    .norm = hn_cpu_norm,
     .fix_heads = hn_cpu_fix_heads,
     .scale = hn_cpu_scale,
     .norm_add = hn_cpu_norm_add,
+    .scale_groups = hn_cpu_scale_groups,
+    .scale_by_position = hn_cpu_scale_by_position,
     .glu = hn_cpu_glu,
     .add_bias = hn_cpu_add_bias,
     .apply = hn_cpu_apply,

@@ -72,7 +72,26 @@ static bool next_piece(const hn_exec *ex, int n, int in, piece *p) {
     return true;
 }
 
-void hn_cpu_rmsnorm(const hn_exec *ex, hn_count count, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
+static const float *or_none(hn_buf b) {
+    return b.mem ? hn_host_f32(b) : NULL;
+}
+
+static hn_row_sums sums_of(const struct hn_kernels *k, const hn_norm *by, const float *x, int in) {
+    return by->kind == HN_LAYER_NORM ? hn_centred_sums(x, in, by->eps) : (hn_row_sums){0, k->inverse_rms(x, in, by->eps)};
+}
+
+/* Numbers [from, from + count) of a normed row. */
+static void norm_part(const struct hn_kernels *k, const hn_norm *by, hn_row_sums sums, const float *x, int from, int count, float *y) {
+    const float *w = or_none(hn_at(by->w, sizeof(float) * (size_t)from)), *b = or_none(hn_at(by->b, sizeof(float) * (size_t)from));
+    if (by->kind == HN_LAYER_NORM)
+        hn_centre(x + from, w, b, count, sums, y);
+    else if (w)
+        k->normalise(x + from, w, count, sums.inverse, y);
+    else
+        k->scale(y, x + from, count, sums.inverse);
+}
+
+void hn_cpu_norm(const hn_exec *ex, hn_count count, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y) {
     const int n = hn_cpu_number(count);
     assert(n <= a.max_rows && x.cols == a.in && (!y.at.mem || y.cols == a.in));
     const struct hn_kernels *k = hn_cpu(ex)->kernels;
@@ -80,7 +99,7 @@ void hn_cpu_rmsnorm(const hn_exec *ex, hn_count count, hn_matrix x, hn_buf w, fl
     while (next_piece(ex, n, a.in, &p)) {
         const float *row = hn_host_row(x, p.row);
         float *normed = act_f32(&a, p.row) + p.from; /* the F32 row is scratch if it is not wanted */
-        k->normalise(row + p.from, hn_host_f32(w) + p.from, p.count, k->inverse_rms(row, a.in, eps), normed);
+        norm_part(k, by, sums_of(k, by, row, a.in), row, p.from, p.count, normed);
         hn_cpu_put_inputs(hn_cpu(ex), normed, p.count, &a, a.forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
         if (y.at.mem) memcpy(hn_host_row(y, p.row) + p.from, normed, (size_t)p.count * sizeof(float));
     }
@@ -106,26 +125,21 @@ void hn_cpu_quantise(const hn_exec *ex, hn_count count, hn_matrix x, hn_act a) {
     hn_cpu_barrier(ex);
 }
 
-/* One head of one row: bias, then norm, with weights or plain. */
-static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const float *norm, bool plain, int dim, float eps) {
+/* One head of one row: bias, then norm. */
+static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const hn_norm *by, int dim) {
     if (bias) k->add(x, bias, dim);
-    if (norm) hn_rmsnorm(k, x, norm, dim, eps, x);
-    if (plain) k->scale(x, x, dim, k->inverse_rms(x, dim, eps));
-}
-
-static const float *or_none(hn_buf b) {
-    return b.mem ? hn_host_f32(b) : NULL;
+    if (by->kind) norm_part(k, by, sums_of(k, by, x, dim), x, 0, dim, x);
 }
 
 void hn_cpu_fix_heads(const hn_exec *ex, hn_count count, const hn_head_fix *fix, const hn_qkv *x) {
     const int n = hn_cpu_number(count);
     const struct {
         hn_matrix x;
-        const float *bias, *norm;
-    } part[3] = {{x->q, or_none(fix->q_bias), or_none(fix->q_norm)},
-                 {x->k, or_none(fix->k_bias), or_none(fix->k_norm)},
-                 {x->v, or_none(fix->v_bias), NULL}};
-    enum { V = 2 };
+        const float *bias;
+        const hn_norm *norm;
+    } part[3] = {{x->q, or_none(fix->q_bias), &fix->q_norm},
+                 {x->k, or_none(fix->k_bias), &fix->k_norm},
+                 {x->v, or_none(fix->v_bias), &fix->v_norm}};
     const int dim = x->head_dim, heads = (x->q.cols + x->k.cols + x->v.cols) / dim;
     int first, last;
     hn_share(ex, n * heads, &first, &last);
@@ -133,7 +147,7 @@ void hn_cpu_fix_heads(const hn_exec *ex, hn_count count, const hn_head_fix *fix,
         int at = i % heads * dim, p = 0;
         while (at >= part[p].x.cols) at -= part[p++].x.cols;
         fix_head(hn_cpu(ex)->kernels, hn_host_row(part[p].x, i / heads) + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm,
-                 p == V && fix->v_norm, dim, fix->eps);
+                 dim);
     }
     hn_cpu_barrier(ex);
 }
@@ -146,7 +160,7 @@ static void share_columns(const hn_exec *ex, int cols, int *from, int *to) {
     *to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
 }
 
-void hn_cpu_norm_add(const hn_exec *ex, hn_count number, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
+void hn_cpu_norm_add(const hn_exec *ex, hn_count number, hn_matrix x, const hn_norm *by, float times, hn_matrix y) {
     const int n = hn_cpu_number(number);
     const struct hn_kernels *k = hn_cpu(ex)->kernels;
     piece p = {0};
@@ -154,10 +168,10 @@ void hn_cpu_norm_add(const hn_exec *ex, hn_count number, hn_matrix x, hn_buf w, 
     while (next_piece(ex, n, x.cols, &p)) {
         const float *branch = hn_host_row(x, p.row);
         float *sum = hn_host_row(y, p.row), normed[HN_GROUP];
-        const float r = k->inverse_rms(branch, x.cols, eps);
+        const hn_row_sums sums = sums_of(k, by, branch, x.cols);
         for (int i = p.from; i < p.from + p.count; i += HN_GROUP) {
             const int left = p.from + p.count - i, count = left < HN_GROUP ? left : HN_GROUP;
-            k->normalise(branch + i, hn_host_f32(w) + i, count, r, normed);
+            norm_part(k, by, sums, branch, i, count, normed);
             k->add(sum + i, normed, count);
             if (times != 1) k->scale(sum + i, sum + i, count, times);
         }
@@ -206,6 +220,12 @@ static void apply_some(const struct hn_kernels *k, hn_function f, float *x, int 
         break;
     case HN_TANH:
         for (int i = 0; i < count; i++) x[i] = (float)tanh((double)x[i]);
+        break;
+    case HN_SOFTPLUS:
+        for (int i = 0; i < count; i++) x[i] = x[i] > 30 ? x[i] : (float)log1p(exp((double)x[i]));
+        break;
+    case HN_RELU2:
+        for (int i = 0; i < count; i++) x[i] = x[i] < 0 ? 0 : x[i] * x[i];
         break;
     }
 }
@@ -287,6 +307,30 @@ void hn_cpu_scale(const hn_exec *ex, hn_count count, hn_matrix x, float a) {
     for (int i = 0; i < n; i++) {
         float *row = hn_host_row(x, i) + from;
         hn_cpu(ex)->kernels->scale(row, row, to - from, a);
+    }
+    hn_cpu_barrier(ex);
+}
+
+void hn_cpu_scale_groups(const hn_exec *ex, hn_count count, hn_matrix by, int each, hn_matrix x) {
+    const int n = hn_cpu_number(count), groups = x.cols / each;
+    int first, last;
+    assert(x.cols % each == 0 && by.cols == groups);
+    hn_share(ex, n * groups, &first, &last);
+    for (int i = first; i < last; i++) {
+        float *part = hn_host_row(x, i / groups) + i % groups * each;
+        hn_cpu(ex)->kernels->scale(part, part, each, hn_host_row(by, i / groups)[i % groups]);
+    }
+    hn_cpu_barrier(ex);
+}
+
+void hn_cpu_scale_by_position(const hn_exec *ex, const hn_rows *rows, const hn_position_scale *by, hn_matrix x) {
+    const int n = hn_cpu_number(rows->n);
+    int from, to;
+    share_columns(ex, x.cols, &from, &to);
+    for (int i = 0; i < n && from < to; i++) {
+        const int spans = (hn_host_i32(rows->position)[i] + by->more) / by->span;
+        float *row = hn_host_row(x, i) + from;
+        if (spans > 0) hn_cpu(ex)->kernels->scale(row, row, to - from, (float)(1 + (double)by->times * log(1 + spans)));
     }
     hn_cpu_barrier(ex);
 }

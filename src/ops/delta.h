@@ -24,10 +24,9 @@ enum { HN_STATE_COLS = 64 }; /* columns of a state that are computed at a time *
 typedef struct hn_delta {
     int key_heads, value_heads, key_dim, value_dim, taps; /* value_heads is a multiple of key_heads */
     bool tiled;       /* value head h reads key head h % key_heads; else the value heads of a key head are adjacent */
-    float eps;        /* of the norm */
     hn_buf conv;      /* f32 [taps][channels], the oldest row's first */
     hn_buf decay, dt; /* f32 [value_heads]; decay is negative */
-    hn_buf norm;      /* f32 [value_dim] */
+    hn_norm norm;     /* [value_dim] */
 } hn_delta;
 
 static inline int hn_delta_values(const hn_delta *d) { return d->value_heads * d->value_dim; }

@@ -132,6 +132,15 @@ struct hn_kernels {
     void (*scale)(float *y, const float *x, int dim, float a);
 };
 
+/* Of a row that is centred: its mean, and 1 / sqrt(the mean of the squares of what is left + eps); sums have the lanes of inverse_rms.
+ * The same function at every level. */
+typedef struct hn_row_sums {
+    float mean, inverse;
+} hn_row_sums;
+hn_row_sums hn_centred_sums(const float *x, int in, float eps);
+/* y = (x - mean) * inverse * w + b; w NULL: 1, b NULL: 0; y may be x. */
+void hn_centre(const float *x, const float *w, const float *b, int count, hn_row_sums sums, float *y);
+
 /* y = x * w over the root of the mean of squares; y may be x. */
 static inline void hn_rmsnorm(const struct hn_kernels *k, const float *x, const float *w, int in, float eps, float *y) {
     k->normalise(x, w, in, k->inverse_rms(x, in, eps), y);

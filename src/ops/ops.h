@@ -14,7 +14,7 @@
  *     acc = fmaf(w0, x0, fmaf(w1, x1, acc)), where every operand and result smaller than 2^-126 is zero.
  *   linear, other float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
  *     output, inputs ascending: acc = fmaf(w, x, acc).
- *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
+ *   norm: see ops/ref/norm.c for the fixed order of its sum.
  *   attention: spans of HN_KEY_SPAN logical positions from position 0, each from a fresh state, merged left to right.
  *     Over a BF16 cache (native) q and the weights of values are rounded to bf16 and multiplied in pairs; so is, at levels
  *     for which attention_in_bf16 says it, a Q8_0 cache; else all is f32.
@@ -250,14 +250,16 @@ typedef struct hn_convolution {
     hn_matrix coefficients; /* of each row [taps][cols / group] */
 } hn_convolution;
 
-/* The function of hn_ops.apply, and where its result goes. The last two are computed in double, so that every C library
- * gives the same float. */
+/* The function of hn_ops.apply, and where its result goes. Those from HN_GELU_ERF on but the last are computed in double, so that every C
+ * library gives the same float. */
 typedef enum hn_function {
     HN_SAME,
     HN_SWISH,    /* x / (1 + e^-x): HN_SILU without a gate */
     HN_SIGMOID,  /* 1 / (1 + e^-x) */
     HN_GELU_ERF, /* x (1 + erf(x / sqrt 2)) / 2: 1606.08415 in its exact form */
-    HN_TANH
+    HN_TANH,
+    HN_SOFTPLUS, /* ln(1 + e^x) */
+    HN_RELU2     /* x^2, 0 below 0 */
 } hn_function;
 typedef enum hn_into { HN_INTO_SET, HN_INTO_ADD, HN_INTO_TIMES } hn_into;
 
@@ -318,18 +320,32 @@ typedef struct hn_shared {
     hn_matrix gate; /* column 0: y is multiplied by its sigmoid */
 } hn_shared;
 
+/* 1 + times * ln(1 + floor((position + more) / span)): what queries are multiplied by at a position, so that attention over long texts
+ * stays as sharp (Llama 4, Ministral 3). span 0: nothing. Computed in double. */
+typedef struct hn_position_scale {
+    float times;
+    int span, more;
+} hn_position_scale;
+
 /* The heads of a layer's queries, keys and values, side by side in a row each. */
 typedef struct hn_qkv {
     hn_matrix q, k, v; /* q: [heads * head_dim] wide, 0: there are no queries; k and v 0: there are none */
     int head_dim;
 } hn_qkv;
 
+/* A norm of rows. HN_RMS_NORM: x / sqrt(mean of x^2 + eps) * w. HN_LAYER_NORM: m the mean of x, (x - m) / sqrt(mean of (x - m)^2 + eps)
+ * * w + b; both sums as ops/ref/norm.c describes. */
+typedef enum hn_norm_kind { HN_NO_NORM, HN_RMS_NORM, HN_LAYER_NORM } hn_norm_kind;
+typedef struct hn_norm {
+    hn_buf w, b; /* f32, as wide as a row; mem NULL: 1, and 0 */
+    float eps;
+    hn_norm_kind kind;
+} hn_norm;
+
 /* Biases and norms of the heads of q, k and v between their products and the rotation; mem NULL: none. */
 typedef struct hn_head_fix {
     hn_buf q_bias, k_bias, v_bias; /* f32 [heads or kv_heads * head_dim], added */
-    hn_buf q_norm, k_norm;         /* f32 [head_dim]: RMSNorm over each head, after the bias */
-    bool v_norm;                   /* the same for v, without weights */
-    float eps;
+    hn_norm q_norm, k_norm, v_norm; /* over each head [head_dim], after the bias */
 } hn_head_fix;
 
 /* How much of a row's softmax each span of HN_KEY_SPAN positions has: the mean over the heads of a kv head, in their order, of
@@ -423,8 +439,8 @@ struct hn_ops {
 
     /* x[i] = scale * row token[i] of the table, dequantised. */
     void (*embed)(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x);
-    /* a[i] = rmsnorm(x[i]) * w; w f32 [a.in]. y, if there is one, gets the normed row too (the post-norm feature). */
-    void (*rmsnorm)(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y);
+    /* a[i] = norm(x[i]), a.in wide. y, if there is one, gets the normed row too (the post-norm feature). */
+    void (*norm)(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y);
     /* a[i] = x[i] */
     void (*quantise)(const hn_exec *ex, hn_count n, hn_matrix x, hn_act a);
     /* y_k = W_k a for up to HN_MAX_LINEAR matrices; add: y_k += W_k a (the residual). */
@@ -469,8 +485,8 @@ struct hn_ops {
     /* dst[to[i]] = src[from[i]], both of the same width; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of dst are not
      * repeated, and src and dst do not overlap. */
     void (*gather)(const hn_exec *ex, hn_count n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
-    /* y[i] = (y[i] + rmsnorm(x[i]) * w) * times */
-    void (*norm_add)(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y);
+    /* y[i] = (y[i] + norm(x[i])) * times */
+    void (*norm_add)(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, float times, hn_matrix y);
     /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale */
     void (*glu)(const hn_exec *ex, hn_count n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
     /* x[i] += bias, in place. */
@@ -486,6 +502,10 @@ struct hn_ops {
     void (*convolve)(const hn_exec *ex, hn_count n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);
     /* x[i] *= a, in place. */
     void (*scale)(const hn_exec *ex, hn_count n, hn_matrix x, float a);
+    /* x[i][c] *= by[i][c / each] */
+    void (*scale_groups)(const hn_exec *ex, hn_count n, hn_matrix by, int each, hn_matrix x);
+    /* x[i] is multiplied by the factor of its row's position. */
+    void (*scale_by_position)(const hn_exec *ex, const hn_rows *rows, const hn_position_scale *by, hn_matrix x);
     /* For every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], for all columns c of dst. */
     void (*pick)(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_parts);
     /* A layer of gated delta nets without its products: delta.h. */

@@ -176,15 +176,15 @@ static void embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table
     span_end(&s);
 }
 
-static void rmsnorm(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
+static void norm(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_NORM);
-    s.ex.ops->rmsnorm(&s.ex, n, x, w, eps, a, y);
+    s.ex.ops->norm(&s.ex, n, x, by, a, y);
     span_end(&s);
 }
 
-static void norm_add(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
+static void norm_add(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, float times, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_NORM);
-    s.ex.ops->norm_add(&s.ex, n, x, w, eps, times, y);
+    s.ex.ops->norm_add(&s.ex, n, x, by, times, y);
     span_end(&s);
 }
 
@@ -236,6 +236,18 @@ static void scale_rows(const hn_exec *ex, hn_count n, hn_matrix x, float a) {
     span_end(&s);
 }
 
+static void scale_groups(const hn_exec *ex, hn_count n, hn_matrix by, int each, hn_matrix x) {
+    const span s = span_begin(ex, HN_PHASE_ATTENTION);
+    s.ex.ops->scale_groups(&s.ex, n, by, each, x);
+    span_end(&s);
+}
+
+static void scale_by_position(const hn_exec *ex, const hn_rows *rows, const hn_position_scale *by, hn_matrix x) {
+    const span s = span_begin(ex, HN_PHASE_ROPE);
+    s.ex.ops->scale_by_position(&s.ex, rows, by, x);
+    span_end(&s);
+}
+
 static void pick(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_parts) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->pick(&s.ex, n, parts, n_parts);
@@ -279,7 +291,7 @@ static void kv_move(const hn_exec *ex, const hn_kv *kv, hn_count n, hn_buf moves
 
 static void wrap(hn_ops *o) {
     o->embed = embed;
-    o->rmsnorm = rmsnorm;
+    o->norm = norm;
     o->quantise = quantise;
     o->linear = linear;
     o->linear_glu = linear_glu;
@@ -300,6 +312,8 @@ static void wrap(hn_ops *o) {
     o->add_bias = add_bias;
     o->apply = apply;
     o->scale = scale_rows;
+    o->scale_groups = scale_groups;
+    o->scale_by_position = scale_by_position;
     o->kv_move = kv_move;
     o->pick = pick;
     o->gru = gru;

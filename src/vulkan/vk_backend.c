@@ -18,7 +18,8 @@ static int act_forms(const hn_backend *b, hn_dtype weight) {
     return !b->f32 && hn_vk_type(weight) >= VK_Q4 ? HN_ACT_Q8 : HN_ACT_F32;
 }
 
-static bool applies(hn_function f) { return f != HN_GELU_ERF; }
+static bool norms(hn_norm_kind kind) { return kind != HN_LAYER_NORM; }
+bool hn_vk_applies(hn_function f) { return f < HN_GELU_ERF || f == HN_TANH; }
 
 static size_t no_scratch(const hn_backend *b HN_UNUSED, const struct hn_delta *d HN_UNUSED) { return 0; }
 static size_t sample_scratch(const hn_backend *b HN_UNUSED, int vocab HN_UNUSED) { return 0; }
@@ -53,7 +54,8 @@ static hunch_status wrap(vk_device *d, bool f32, hn_backend **out, hunch_error *
                            .pack = hn_vk_pack,
                            .act_forms = act_forms,
                            .act_bytes = hn_vk_act_bytes,
-                           .applies = applies,
+                           .applies = hn_vk_applies,
+                           .norms = norms,
                            .top_scratch = hn_vk_top_scratch,
                            .attention_scratch = hn_vk_attention_scratch,
                            .delta_scratch = no_scratch,

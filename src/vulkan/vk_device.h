@@ -245,6 +245,7 @@ typedef struct vk_act {
     uint32_t ld_codes, ld_meta, ld_plain; /* in words */
 } vk_act;
 vk_act hn_vk_act(hn_act a);
+bool hn_vk_applies(hn_function f); /* whether `apply` has it */
 size_t hn_vk_act_bytes(int in, int max_rows);
 static inline int vk_blocks(int n, int of) { return (n + of - 1) / of; }
 void hn_vk_linear(const hn_exec *ex, hn_count n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);

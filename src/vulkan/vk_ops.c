@@ -90,18 +90,18 @@ void hn_vk_glu(const hn_exec *ex, hn_count n, hn_glu act, const hn_glu_in *in, f
 
 /* ---- norms ---------------------------------------------------------------------------------------------------------- */
 
-static void norm(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, uint32_t does, float times, hn_act to, hn_matrix y) {
+static void norm_rows(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, uint32_t does, float times, hn_act to, hn_matrix y) {
     vk_device *d = vk_device_of(ex);
     const vk_act a = to.data.mem ? hn_vk_act(to) : (vk_act){.ld_codes = 0};
     const int forms = to.data.mem ? to.forms : 0;
-    const vk_arg args[] = {vk_rows(x, n.most, false), vk_bytes(w, 4 * (size_t)x.cols, false),
+    const vk_arg args[] = {vk_rows(x, n.most, false), vk_bytes(by->w, 4 * (size_t)x.cols, false),
                            y.at.mem ? vk_rows(y, n.most, true) : vk_no_arg(), plain_arg(&a, forms, x.cols, n.most),
                            codes_arg(&a, forms, n.most), meta_arg(&a, forms, n.most)};
     struct {
         uint32_t n_at, n_most, x_at, w_at, y_at, plain_at, codes_at, meta_at, width, ldx, ldy, ld_plain, ld_codes, ld_meta, does;
         float eps, inverse, times;
     } push = {.x_at = hn_vk_at(d, x.at, 4),
-              .w_at = hn_vk_at(d, w, 4),
+              .w_at = hn_vk_at(d, by->w, 4),
               .y_at = hn_vk_at(d, y.at, 4),
               .plain_at = hn_vk_at(d, a.plain, 4),
               .codes_at = hn_vk_at(d, a.codes, 4),
@@ -113,38 +113,38 @@ static void norm(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps
               .ld_codes = a.ld_codes,
               .ld_meta = a.ld_meta,
               .does = does | (forms & HN_ACT_F32 ? 4u : 0) | (forms & HN_ACT_Q8 ? 8u : 0),
-              .eps = eps,
+              .eps = by->eps,
               .inverse = 1 / (float)x.cols,
               .times = times};
     hn_vk_dispatch(ex, VK_NORM, NULL, n, args, 6, &push, sizeof push, n.most, 1, 1);
 }
 
-static void rmsnorm(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
-    norm(ex, n, x, w, eps, y.at.mem ? 1 : 0, 1, a, y);
+static void norm(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y) {
+    norm_rows(ex, n, x, by, y.at.mem ? 1 : 0, 1, a, y);
 }
 
-static void norm_add(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
-    norm(ex, n, x, w, eps, 2, times, (hn_act){.data = {NULL, 0}}, y);
+static void norm_add(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, float times, hn_matrix y) {
+    norm_rows(ex, n, x, by, 2, times, (hn_act){.data = {NULL, 0}}, y);
 }
 
-static void fix_part(const hn_exec *ex, hn_count n, hn_matrix x, int width, hn_buf bias, bool normed, hn_buf w, float eps) {
+static void fix_part(const hn_exec *ex, hn_count n, hn_matrix x, int width, hn_buf bias, const hn_norm *norm) {
     vk_device *d = vk_device_of(ex);
-    if (x.cols == 0 || (!bias.mem && !normed)) return;
+    const hn_buf w = norm->w;
+    if (x.cols == 0 || (!bias.mem && !norm->kind)) return;
     const vk_arg args[] = {vk_rows(x, n.most, true), bias.mem ? vk_bytes(bias, 4 * (size_t)x.cols, false) : vk_no_arg(),
                            w.mem ? vk_bytes(w, 4 * (size_t)width, false) : vk_no_arg()};
     struct {
         uint32_t n_at, n_most, x_at, bias_at, w_at, ld, width, does;
         float eps, inverse;
     } push = {0, 0, hn_vk_at(d, x.at, 4), hn_vk_at(d, bias, 4), hn_vk_at(d, w, 4), (uint32_t)x.ld, (uint32_t)width,
-              (bias.mem ? 1u : 0) | (normed ? 2u : 0) | (w.mem ? 4u : 0), eps, 1 / (float)width};
+              (bias.mem ? 1u : 0) | (norm->kind ? 2u : 0) | (w.mem ? 4u : 0), norm->eps, 1 / (float)width};
     hn_vk_dispatch(ex, VK_FIX_HEADS, NULL, n, args, 3, &push, sizeof push, x.cols / width, n.most, 1);
 }
 
 static void fix_heads(const hn_exec *ex, hn_count n, const hn_head_fix *fix, const hn_qkv *x) {
-    const hn_buf none = {NULL, 0};
-    fix_part(ex, n, x->q, x->head_dim, fix->q_bias, fix->q_norm.mem, fix->q_norm, fix->eps);
-    fix_part(ex, n, x->k, x->head_dim, fix->k_bias, fix->k_norm.mem, fix->k_norm, fix->eps);
-    fix_part(ex, n, x->v, x->head_dim, fix->v_bias, fix->v_norm, none, fix->eps);
+    fix_part(ex, n, x->q, x->head_dim, fix->q_bias, &fix->q_norm);
+    fix_part(ex, n, x->k, x->head_dim, fix->k_bias, &fix->k_norm);
+    fix_part(ex, n, x->v, x->head_dim, fix->v_bias, &fix->v_norm);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------------------- */
@@ -197,7 +197,7 @@ static void apply_scaled(const hn_exec *ex, hn_count n, hn_function f, hn_into i
                            bias.mem ? vk_bytes(bias, 4 * (size_t)y.cols, false) : vk_no_arg(), vk_rows(y, n.most, true)};
     apply_push push = {0, 0, hn_vk_at(d, x.at, 4), hn_vk_at(d, bias, 4), hn_vk_at(d, y.at, 4), (uint32_t)y.cols, (uint32_t)x.ld,
                        (uint32_t)y.ld, (uint32_t)f, (uint32_t)into, (bias.mem ? 1u : 0) | (same ? 2u : 0), scale};
-    assert(f != HN_GELU_ERF && (!same || x.ld == y.ld));
+    assert(hn_vk_applies(f) && (!same || x.ld == y.ld));
     hn_vk_dispatch(ex, VK_APPLY, NULL, n, args, 3, &push, sizeof push, vk_blocks(y.cols, 64), n.most, 1);
 }
 
@@ -250,7 +250,7 @@ static void pick(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_part
 
 const hn_ops hn_vk_ops = {
     .embed = embed,
-    .rmsnorm = rmsnorm,
+    .norm = norm,
     .quantise = hn_vk_quantise,
     .linear = hn_vk_linear,
     .linear_glu = hn_vk_linear_glu,

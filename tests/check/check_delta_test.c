@@ -160,13 +160,13 @@ static bench *open_bench(hn_backend *o) {
     bench *t = hn_zalloc(1, sizeof *t);
     const int key_heads = check_int(1, 2), each = check_int(1, 2);
     t->d = (hn_delta){.key_heads = key_heads, .value_heads = key_heads * each, .key_dim = check_int(1, 40),
-                      .value_dim = check_int(1, 80), .taps = check_int(1, 5), .tiled = check_int(0, 1), .eps = 1e-6f};
+                      .value_dim = check_int(1, 80), .taps = check_int(1, 5), .tiled = check_int(0, 1)};
     hn_delta *d = &t->d;
     t->channels = hn_delta_channels(d);
     t->values = hn_delta_values(d);
     d->conv = check_put_random(o, d->taps * t->channels);
     d->dt = check_put_random(o, d->value_heads);
-    d->norm = check_put_random(o, d->value_dim);
+    d->norm = (hn_norm){.w = check_put_random(o, d->value_dim), .kind = HN_RMS_NORM, .eps = 1e-6f};
     d->decay = check_put_random(o, d->value_heads);
     for (int h = 0; h < d->value_heads; h++) hn_host_f32(d->decay)[h] = -fabsf(hn_host_f32(d->decay)[h]) - 0.1f;
     t->w = (hn_row_walk){check_mem(o, SEQS * HN_WALK_STEPS * sizeof(hn_walk_step)), check_mem(o, (SEQS + 1) * sizeof(int32_t)),
@@ -190,7 +190,7 @@ static bench *open_bench(hn_backend *o) {
 }
 
 static void close_bench(hn_backend *o, bench *t) {
-    const hn_buf all[] = {t->d.conv, t->d.dt, t->d.norm, t->d.decay, t->w.step, t->w.first, t->w.fresh, t->j.inputs.pool,
+    const hn_buf all[] = {t->d.conv, t->d.dt, t->d.norm.w, t->d.decay, t->w.step, t->w.first, t->w.fresh, t->j.inputs.pool,
                           t->j.inputs.table, t->j.m.at, t->j.z.at, t->j.a.at, t->j.b.at, t->j.scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) o->mem_free(o, all[i].mem);
     hn_free(t);
@@ -280,7 +280,7 @@ static void by_definition(const bench *t, int s, int h, double out[ROWS][80]) {
         }
         for (int j = 0; j < vd; j++) {
             const double z = (double)t->z[s][r][h * vd + j];
-            out[r][j] *= (double)hn_host_f32(d->norm)[j] / sqrt(mean + 1e-6) * z / (1 + exp(-z));
+            out[r][j] *= (double)hn_host_f32(d->norm.w)[j] / sqrt(mean + 1e-6) * z / (1 + exp(-z));
         }
     }
 }

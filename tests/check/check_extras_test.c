@@ -114,7 +114,8 @@ enum { ROWS = 9, HEADS = 6, KV_HEADS = 2, DIM = 24, LD = HEADS * DIM + 5, COLS =
 typedef struct layer {
     check_ops c;
     hn_head_fix fix;
-    hn_buf q, k, v, gate, up, branch, residual, scaled, norm;
+    hn_buf q, k, v, gate, up, branch, residual, scaled;
+    hn_norm norm;
     hn_act gated;
     float times;
     int n;
@@ -128,33 +129,39 @@ static void layer_rank(void *arg, int rank, int ranks) {
     const hn_glu_in both = {.gate = {l->gate, COLS, LD}, .up = {l->up, COLS, LD}};
     o->ops->fix_heads(&ex, check_number(l->n), &l->fix, &heads);
     o->ops->glu(&ex, check_number(l->n), HN_GELU, &both, 1, l->gated);
-    o->ops->norm_add(&ex, check_number(l->n), (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times,
+    o->ops->norm_add(&ex, check_number(l->n), (hn_matrix){l->branch, COLS, LD}, &l->norm, l->times,
                      (hn_matrix){l->residual, COLS, LD});
     o->ops->scale(&ex, check_number(l->n), (hn_matrix){l->scaled, COLS, LD}, 0.37f);
 }
 
-/* Each of q, k and v with or without a bias; q and k with or without a norm, v with or without one that has no weights. */
+static hn_norm norm_of(hn_backend *o, int width, hn_norm_kind kind) {
+    hn_norm n = {.w = check_put_random(o, width), .kind = kind, .eps = 1e-6f};
+    if (kind == HN_LAYER_NORM) n.b = check_put_random(o, width);
+    return n;
+}
+
+/* Each of q, k and v with or without a bias; q and k with or without a norm, v with or without one that has no weights; of both kinds. */
 static void layer_create(layer *l, hn_isa isa, int with) {
     l->c = check_open(check_int(1, 4), isa, false);
     hn_backend *o = l->c.o;
     hn_buf *const rows[] = {&l->q, &l->k, &l->v, &l->gate, &l->up, &l->branch, &l->residual, &l->scaled};
     for (int i = 0; i < 8; i++) *rows[i] = check_put_random(o, ROWS * LD);
-    l->norm = check_put_random(o, COLS);
+    l->norm = norm_of(o, COLS, with & 16 ? HN_LAYER_NORM : HN_RMS_NORM);
     l->gated = (hn_act){check_mem(o, o->act_bytes(COLS, ROWS)), COLS, ROWS, HN_ACT_F32};
     l->n = check_int(1, ROWS);
-    l->fix = (hn_head_fix){.eps = 1e-6f};
+    l->fix = (hn_head_fix){0};
     if (with & 1) l->fix.q_bias = check_put_random(o, HEADS * DIM);
     if (with & 1) l->fix.k_bias = check_put_random(o, KV_HEADS * DIM);
     if (with & 2) l->fix.v_bias = check_put_random(o, KV_HEADS * DIM);
-    if (with & 4) l->fix.q_norm = check_put_random(o, DIM);
-    if (with & 4) l->fix.k_norm = check_put_random(o, DIM);
-    l->fix.v_norm = with & 8;
+    if (with & 4) l->fix.q_norm = norm_of(o, DIM, with & 16 ? HN_LAYER_NORM : HN_RMS_NORM);
+    if (with & 4) l->fix.k_norm = norm_of(o, DIM, HN_RMS_NORM);
+    if (with & 8) l->fix.v_norm = (hn_norm){.kind = with & 16 ? HN_LAYER_NORM : HN_RMS_NORM, .eps = 1e-6f};
     l->times = with & 8 ? 0.3f : 1;
 }
 
 static void layer_free(layer *l) {
-    const hn_buf all[] = {l->q, l->k, l->v, l->gate, l->up, l->branch, l->residual, l->scaled, l->norm, l->fix.q_bias,
-                          l->gated.data, l->fix.k_bias, l->fix.v_bias, l->fix.q_norm, l->fix.k_norm};
+    const hn_buf all[] = {l->q, l->k, l->v, l->gate, l->up, l->branch, l->residual, l->scaled, l->norm.w, l->norm.b, l->fix.q_bias,
+                          l->gated.data, l->fix.k_bias, l->fix.v_bias, l->fix.q_norm.w, l->fix.q_norm.b, l->fix.k_norm.w};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->c.o->mem_free(l->c.o, all[i].mem);
     check_close(&l->c);
 }
@@ -165,29 +172,30 @@ static float *copy_of(hn_buf b) {
     return copy;
 }
 
+static void norm_in_place(const hn_norm *norm, float *x, int width) {
+    const bool centred = norm->kind == HN_LAYER_NORM;
+    const hn_row_sums sums = centred ? hn_centred_sums(x, width, norm->eps)
+                                     : (hn_row_sums){0, check_ref()->inverse_rms(x, width, norm->eps)};
+    for (int i = 0; i < width; i++) {
+        const float w = norm->w.mem ? hn_host_f32(norm->w)[i] : 1, b = norm->b.mem ? hn_host_f32(norm->b)[i] : 0;
+        x[i] = centred ? fmaf((x[i] - sums.mean) * sums.inverse, w, b) : x[i] * sums.inverse * w;
+    }
+}
+
 /* One row of heads before the operation (x), by plain loops, against the row after it; numbers after the heads do not change. */
-static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, hn_buf norm, bool plain, const char *what) {
+static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, const hn_norm *norm, const char *what) {
     x += row * LD;
     for (int i = 0; i < heads * DIM && bias.mem; i++) x[i] += hn_host_f32(bias)[i];
-    for (int h = 0; h < heads && norm.mem; h++) {
-        float normed[DIM];
-        hn_rmsnorm(check_ref(), x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
-        memcpy(x + h * DIM, normed, sizeof normed);
-    }
-    for (int h = 0; h < heads && plain; h++) {
-        const float r = check_ref()->inverse_rms(x + h * DIM, DIM, 1e-6f);
-        for (int i = 0; i < DIM; i++) x[h * DIM + i] *= r;
-    }
+    for (int h = 0; h < heads && norm->kind; h++) norm_in_place(norm, x + h * DIM, DIM);
     check_same_row(hn_host_f32(have) + row * LD, x, LD, what, row);
 }
 
 static void check_branch(const layer *l, float *gate, float *branch, float *residual, float *scaled, int row) {
     const int at = row * LD;
-    float normed[COLS];
     check_ref()->geglu(gate + at, hn_host_f32(l->up) + at, COLS);
     check_same_row(act_f32(&l->gated, row), gate + at, COLS, "geglu", row);
-    hn_rmsnorm(check_ref(), branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
-    for (int k = 0; k < COLS; k++) residual[at + k] = (residual[at + k] + normed[k]) * l->times;
+    norm_in_place(&l->norm, branch + at, COLS);
+    for (int k = 0; k < COLS; k++) residual[at + k] = (residual[at + k] + branch[at + k]) * l->times;
     check_same_row(hn_host_f32(l->residual) + at, residual + at, LD, "norm_add", row);
     for (int k = 0; k < COLS; k++) scaled[at + k] *= 0.37f;
     check_same_row(hn_host_f32(l->scaled) + at, scaled + at, LD, "scale", row);
@@ -200,18 +208,63 @@ static void one_layer(hn_isa isa, int with) {
                        copy_of(l.scaled)};
     hn_pool_run(l.c.pool, layer_rank, &l);
     for (int row = 0; row < l.n; row++) {
-        check_heads(before[0], l.q, row, HEADS, l.fix.q_bias, l.fix.q_norm, false, "q");
-        check_heads(before[1], l.k, row, KV_HEADS, l.fix.k_bias, l.fix.k_norm, false, "k");
-        check_heads(before[2], l.v, row, KV_HEADS, l.fix.v_bias, (hn_buf){NULL, 0}, l.fix.v_norm, "v");
+        check_heads(before[0], l.q, row, HEADS, l.fix.q_bias, &l.fix.q_norm, "q");
+        check_heads(before[1], l.k, row, KV_HEADS, l.fix.k_bias, &l.fix.k_norm, "k");
+        check_heads(before[2], l.v, row, KV_HEADS, l.fix.v_bias, &l.fix.v_norm, "v");
         check_branch(&l, before[3], before[4], before[5], before[6], row);
     }
     for (int i = 0; i < 7; i++) hn_free(before[i]);
     layer_free(&l);
 }
 
+/* ---- factors of heads and positions ---------------------------------------------------------------------------------------- */
+
+typedef struct factors {
+    check_ops c;
+    hn_buf x, by, position;
+    hn_position_scale how;
+    int n;
+} factors;
+
+static void factors_rank(void *arg, int rank, int ranks) {
+    const factors *f = arg;
+    hn_backend *o = f->c.o;
+    const hn_exec ex = {o->ops, o, rank, ranks};
+    const hn_rows rows = {.n = check_number(f->n), .position = f->position};
+    const hn_matrix x = {f->x, HEADS * DIM, LD};
+    o->ops->scale_groups(&ex, rows.n, (hn_matrix){f->by, HEADS, HEADS + 1}, DIM, x);
+    o->ops->scale_by_position(&ex, &rows, &f->how, x);
+}
+
+static void factors_test(void **state HN_UNUSED) {
+    static const hn_position_scale hows[] = {{0.1f, 16, 0}, {0.25f, 8192, 1}, {2, 1, 0}};
+    static const int32_t position[ROWS] = {0, 14, 15, 16, 31, 32, 8190, 8191, 1000000};
+    for (int round = 0; round < 12; round++) {
+        factors f = {.c = check_open(check_int(1, 4), hn_isa_best(), false), .how = hows[round % 3], .n = check_int(1, ROWS)};
+        f.x = check_put_random(f.c.o, ROWS * LD);
+        f.by = check_put_random(f.c.o, ROWS * (HEADS + 1));
+        f.position = check_mem(f.c.o, sizeof position);
+        memcpy(hn_host(f.position), position, sizeof position);
+        float *x = copy_of(f.x);
+        hn_pool_run(f.c.pool, factors_rank, &f);
+        for (int i = 0; i < ROWS * LD; i++) {
+            const int row = i / LD, column = i % LD;
+            const double spans = floor((double)(position[row] + f.how.more) / f.how.span);
+            if (row < f.n && column < HEADS * DIM)
+                x[i] = x[i] * hn_host_f32(f.by)[row * (HEADS + 1) + column / DIM] * (float)(1 + (double)f.how.times * log(1 + spans));
+            assert_true(hn_host_f32(f.x)[i] == x[i]);
+        }
+        hn_free(x);
+        f.c.o->mem_free(f.c.o, f.x.mem);
+        f.c.o->mem_free(f.c.o, f.by.mem);
+        f.c.o->mem_free(f.c.o, f.position.mem);
+        check_close(&f.c);
+    }
+}
+
 static void operations_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        for (int with = 0; with < 16; with++) one_layer(isa, with);
+        for (int with = 0; with < 32; with++) one_layer(isa, with);
     }
 }
 
@@ -219,7 +272,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_test),
         cmocka_unit_test(edges_test),
-        cmocka_unit_test(operations_test),
+        cmocka_unit_test(operations_test), cmocka_unit_test(factors_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

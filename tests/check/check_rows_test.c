@@ -49,6 +49,32 @@ static void one_rmsnorm(const struct hn_kernels *k, const char *name) {
 
 static void rmsnorm_test(void **state HN_UNUSED) { each_level(one_rmsnorm); }
 
+/* Centred rows, beside double. */
+static void layer_norm_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 100; round++) {
+        float x[300], w[300], b[300], y[300];
+        const int in = check_int(1, 300);
+        double mean = 0, squares = 0;
+        for (int i = 0; i < in; i++) {
+            x[i] = 3 + check_normal();
+            w[i] = check_normal();
+            b[i] = check_normal();
+            mean += x[i];
+        }
+        mean /= in;
+        for (int i = 0; i < in; i++) squares += (x[i] - mean) * (x[i] - mean);
+        const double inverse = 1 / sqrt(squares / in + 1e-5);
+        const hn_row_sums sums = hn_centred_sums(x, in, 1e-5f);
+        for (int with = 0; with < 4; with++) {
+            hn_centre(x, with & 1 ? w : NULL, with & 2 ? b : NULL, in, sums, y);
+            for (int i = 0; i < in; i++) {
+                const double want = (x[i] - mean) * inverse * (with & 1 ? w[i] : 1) + (with & 2 ? b[i] : 0);
+                assert_true(fabs(y[i] - want) <= 1e-4 * (in == 1 ? 10 : 1));
+            }
+        }
+    }
+}
+
 static bool same_group(const hn_q8_group *a, const hn_q8_group *b) {
     bool same = memcmp(a->q, b->q, sizeof a->q) == 0 && memcmp(a->n8, b->n8, sizeof a->n8) == 0 &&
                 memcmp(a->n128, b->n128, sizeof a->n128) == 0;
@@ -238,7 +264,8 @@ static void world_rank(void *arg, int rank, int ranks) {
     const hn_rope_table turned = {&w->rope, w->cs};
     const hn_qkv heads = {{w->q, HEADS * DIM, w->ld}, {w->k, KV_HEADS * DIM, w->ld}, {w->v, KV_HEADS * DIM, w->ld}, DIM};
     o->ops->embed(&ex, &w->rows, &w->table, 1.5f, x);
-    o->ops->rmsnorm(&ex, w->rows.n, x, w->norm, 1e-5f, w->act, normed);
+    const hn_norm norm = {.w = w->norm, .kind = HN_RMS_NORM, .eps = 1e-5f};
+    o->ops->norm(&ex, w->rows.n, x, &norm, w->act, normed);
     o->ops->gather(&ex, w->rows.n, w->index, normed, w->places, (hn_matrix){w->gathered, w->in, w->ld});
     o->ops->rope_table(&ex, &w->rows, &turned);
     o->ops->rope_store(&ex, &w->rows, w->store_only ? NULL : &turned, &w->kv, &heads);
@@ -395,7 +422,7 @@ static void check_world_rows(const world *w) {
         for (int k = 0; k < w->in; k++) row[k] *= 1.5f;
         check_same_row(hn_host_f32(w->x) + i * w->ld, row, w->in, "embed", i);
         hn_rmsnorm(check_ref(), row, hn_host_f32(w->norm), w->in, 1e-5f, row);
-        check_same_row(hn_host_f32(w->normed) + i * w->ld, row, w->in, "rmsnorm", i);
+        check_same_row(hn_host_f32(w->normed) + i * w->ld, row, w->in, "norm", i);
         const unsigned char *act = hn_host(w->act.data);
         check_same_row((const float *)(act + hn_act_f32_off(w->in, w->act.max_rows, i)), row, w->in, "f32 row", i);
         hn_q8_group q8[4];
@@ -513,15 +540,17 @@ static double apply_want(hn_function f, double x) {
     case HN_SIGMOID: return 1 / (1 + exp(-x));
     case HN_GELU_ERF: return x * erfc(-x / sqrt(2)) / 2;
     case HN_TANH: return (exp(2 * x) - 1) / (exp(2 * x) + 1);
+    case HN_SOFTPLUS: return log(1 + exp(x));
+    case HN_RELU2: return x > 0 ? x * x : 0;
     }
     return NAN;
 }
 
 static void apply_test(void **state HN_UNUSED) {
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 84; round++) {
         check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
         apply_work w = {c.o,
-                        (hn_function)(round % 5),
+                        (hn_function)(round % 7),
                         (hn_into)(round % 3),
                         check_put_random(c.o, APPLY_ROWS * APPLY_LD),
                         {NULL, 0},
@@ -656,7 +685,7 @@ static void convolve_test(void **state HN_UNUSED) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(quantise_test),
+        cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(layer_norm_test), cmocka_unit_test(quantise_test),
         cmocka_unit_test(round_bf16_test),
         cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(at_least_test),
         cmocka_unit_test(operations_test), cmocka_unit_test(glu_test), cmocka_unit_test(apply_test),

@@ -41,7 +41,8 @@ typedef struct bench {
     layer layers[LAYERS];
     hn_weight head;
     hn_act act, wide;
-    hn_buf x, qkv, att, logits, norm, scratch;
+    hn_buf x, qkv, att, logits, scratch;
+    hn_norm norm;
     hn_top best;
     hn_rows rows;
     hn_rope rope;
@@ -143,7 +144,7 @@ static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     const hn_matrix all = {b->qkv, QKV, QKV}, x = {b->x, HIDDEN, HIDDEN};
     const hn_qkv heads = {hn_columns(all, 0, HIDDEN), hn_columns(all, HIDDEN, KV_HEADS * DIM),
                           hn_columns(all, HIDDEN + KV_HEADS * DIM, KV_HEADS * DIM), DIM};
-    if (!b->products_only) o->ops->rmsnorm(ex, hn_number(n), x, b->norm, 1e-5f, b->act, hn_no_matrix);
+    if (!b->products_only) o->ops->norm(ex, hn_number(n), x, &b->norm, b->act, hn_no_matrix);
     mark(b, ex->rank, 5, t);
     hn_linear_out qkv[3] = {{&l->q, heads.q}, {&l->k, heads.k}, {&l->v, heads.v}};
     o->ops->linear(ex, hn_number(n), b->act, qkv, 3, false);
@@ -158,7 +159,7 @@ static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     hn_linear_out out = {&l->o, x}, down = {&l->down, x};
     o->ops->linear(ex, hn_number(n), b->act, &out, 1, true);
     mark(b, ex->rank, 0, t);
-    if (!b->products_only) o->ops->rmsnorm(ex, hn_number(n), x, b->norm, 1e-5f, b->act, hn_no_matrix);
+    if (!b->products_only) o->ops->norm(ex, hn_number(n), x, &b->norm, b->act, hn_no_matrix);
     mark(b, ex->rank, 5, t);
     o->ops->linear_glu(ex, hn_number(n), b->act, &l->gate, &l->up, HN_SILU, b->wide);
     mark(b, ex->rank, 1, t);
@@ -204,7 +205,7 @@ static void buffers_create(bench *b) {
     b->qkv = mem(b, 4 * HN_MAX_ROWS * QKV);
     b->att = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
     b->logits = mem(b, (size_t)4 * HN_MAX_ROWS * VOCAB);
-    b->norm = mem(b, 4 * HIDDEN);
+    b->norm = (hn_norm){.w = mem(b, 4 * HIDDEN), .kind = HN_RMS_NORM, .eps = 1e-5f};
     b->turned = (hn_rope_table){&b->rope, mem(b, 4 * HN_MAX_ROWS * DIM)};
     b->best = (hn_top){.k = 1, .id = mem(b, 4 * HN_MAX_ROWS), .value = mem(b, 4 * HN_MAX_ROWS),
                        .scratch = mem(b, b->o->top_scratch(b->o, HN_MAX_ROWS, 1))};

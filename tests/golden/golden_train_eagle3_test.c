@@ -94,7 +94,7 @@ static void train(training *t, double *losses, double *norms) {
     for (int i = 0; i < 10; i++) {
         memset(t->g, 0, t->n * sizeof *t->g);
         hn_eagle3_net_loss(t->net, t->w, &t->batch[i % BATCHES], t->g, losses + i * t->steps);
-        norms[i] = hn_norm(&team, t->g, t->n);
+        norms[i] = hn_gradient_norm(&team, t->g, t->n);
         hn_adamw_step(&team, &o, t->w, t->g, t->n, hn_clip_factor(norms[i], 2),
                       hn_learning_rate(i, 3, 12, 0.01, 0.001));
     }

@@ -103,7 +103,7 @@ static void train(training *t, double *losses) {
     for (int i = 0; i < 10; i++) {
         memset(t->g, 0, t->n * sizeof *t->g);
         t->kind->loss(t->head, t->w, &t->batch[i % BATCHES], t->g, losses + i * t->o.unroll);
-        hn_adamw_step(&team, &o, t->w, t->g, t->n, hn_clip_factor(hn_norm(&team, t->g, t->n), 2), 0.01);
+        hn_adamw_step(&team, &o, t->w, t->g, t->n, hn_clip_factor(hn_gradient_norm(&team, t->g, t->n), 2), 0.01);
     }
 }
 

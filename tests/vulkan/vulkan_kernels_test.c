@@ -298,8 +298,9 @@ typedef struct rows_job {
 static void run_rows(const hn_exec *ex, const void *arg) {
     const rows_job *j = arg;
     const hn_glu_in in = {.gate = j->gate, .up = j->up};
-    if (j->what == 0) ex->ops->rmsnorm(ex, j->n, j->x, j->w, 1e-5f, j->a, j->y);
-    if (j->what == 1) ex->ops->norm_add(ex, j->n, j->x, j->w, 1e-5f, 0.75f, j->y);
+    const hn_norm norm = {.w = j->w, .kind = HN_RMS_NORM, .eps = 1e-5f};
+    if (j->what == 0) ex->ops->norm(ex, j->n, j->x, &norm, j->a, j->y);
+    if (j->what == 1) ex->ops->norm_add(ex, j->n, j->x, &norm, 0.75f, j->y);
     if (j->what == 2) ex->ops->glu(ex, j->n, HN_SILU, &in, 1, j->a);
 }
 

@@ -20,12 +20,15 @@ typedef enum hn_role {
     HN_ROLE_TOKEN_NORM,
     HN_ROLE_OUTPUT_NORM,
     HN_ROLE_OUTPUT,
+    HN_ROLE_OUTPUT_NORM_BIAS,
     HN_ROLE_ATTN_NORM,
+    HN_ROLE_ATTN_NORM_BIAS,
     HN_ROLE_Q,
     HN_ROLE_K,
     HN_ROLE_V,
     HN_ROLE_O,
     HN_ROLE_FFN_NORM,
+    HN_ROLE_FFN_NORM_BIAS,
     HN_ROLE_GATE,
     HN_ROLE_UP,
     HN_ROLE_DOWN,
@@ -41,6 +44,7 @@ typedef enum hn_role {
     HN_ROLE_Q_NORM,
     HN_ROLE_K_NORM,
     HN_ROLE_SINKS,
+    HN_ROLE_HEADS_GATE, /* of heads' results, if it has a matrix of its own */
     HN_ROLE_PRE_FFN_NORM, /* in place of ffn_norm if the outputs of branches are normed too */
     HN_ROLE_POST_ATTN_NORM,
     HN_ROLE_POST_FFN_NORM,
@@ -208,6 +212,8 @@ typedef struct hn_arch {
     char name[128];
     int layers, hidden, vocab, context;
     float norm_eps, embed_scale;
+    hn_norm_kind norms; /* of all norms; HN_NO_NORM: HN_RMS_NORM */
+    bool norm_biases;   /* those of the stream have biases */
     float residual_scale, logit_scale; /* factors of every branch's output and of the logits */
     float logit_cap;                   /* logits are cap * tanh(logits / cap); 0: they are not capped */
     bool tied;            /* the output matrix is the embedding */
@@ -222,6 +228,7 @@ typedef struct hn_arch {
 } hn_arch;
 
 static inline bool hn_arch_is_head(const hn_arch *a) { return a->draft_head.input.stream != HN_STREAM_TOKEN; }
+static inline hn_norm_kind hn_arch_norms(const hn_arch *a) { return a->norms ? a->norms : HN_RMS_NORM; }
 /* The number of logits of a row. */
 static inline int hn_arch_logits(const hn_arch *a) {
     const hn_output_stage *o = &a->draft_head.output;
@@ -278,7 +285,8 @@ typedef enum hn_role_kind {
     HN_IS_MATRIX,
     HN_IS_OF_EXPERTS,     /* a matrix for each expert of a layer */
     HN_IS_OF_HEADS,       /* a matrix for each head of a layer, all in one tensor */
-    HN_IS_NORM,           /* vectors from here on */
+    HN_IS_NORM,           /* vectors from here on: weights of a norm (hn_norm) */
+    HN_IS_STORED_NORM,    /* the same, never stored less 1 */
     HN_IS_BIAS,
     HN_IS_VECTOR,         /* as stored */
     HN_IS_CONVOLUTION,

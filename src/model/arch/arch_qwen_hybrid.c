@@ -118,7 +118,7 @@ static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
         hn_layer_desc *l = &a->layer[i];
         const bool delta = is_delta(l);
         *hn_delta_at(l) = d;
-        if (delta) l->gated = l->qk_norm = l->qkv_bias = l->o_bias = false;
+        if (delta) l->gate.in_q = l->qk_norm = l->qkv_bias = l->o_bias = false;
         if (delta || !gguf) continue;
         l->qkv_bias = hn_arch_find_tensor(a, src, HN_ROLE_Q_BIAS, i);
         l->o_bias = hn_arch_find_tensor(a, src, HN_ROLE_O_BIAS, i);
@@ -208,7 +208,7 @@ static const hn_key_row keys[] = {
     HN_THETA(1e7), HN_ROTATED(0.25),
     {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, .read = read_kv_heads},
     HN_ALWAYS(HN_LAYER(BOOL, hybrid), 1), HN_ALWAYS(HN_LAYER(BOOL, fused_qkv), 0), /* in a GGUF that name is another matrix */
-    {HN_LAYER(BOOL, gated), NULL, "attn_output_gate", 0, 1, {1, 1}},
+    {HN_LAYER(BOOL, gate.in_q), NULL, "attn_output_gate", 0, 1, {1, 1}},
     {HN_BESIDE(WORD), NULL, "output_gate_type", .words = "swish"},
     {HN_DELTA(INT, taps), "ssm.conv_kernel", "linear_conv_kernel_dim", 1, MOST_TAPS, {NAN, 4}},
     {HN_DELTA(INT, key_dim), "ssm.state_size", "linear_key_head_dim", 1, 512, {NAN, 128}},

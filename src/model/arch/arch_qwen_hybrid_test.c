@@ -69,7 +69,7 @@ static void test_read(void **state) {
     folder_write_changed(GOLDEN, "\"full_attention_interval\": 4",
                          "\"layer_types\": [\"linear_attention\", \"linear_attention\", \"linear_attention\", \"full_attention\"]");
     assert_int_equal(mark(folder_open(), &a, &err), HUNCH_OK);
-    assert_true(hn_layer_is(&a.layer[0], &hn_mixer_delta) && hn_layer_is(&a.layer[3], &hn_mixer_attention) && a.layer[3].gated);
+    assert_true(hn_layer_is(&a.layer[0], &hn_mixer_delta) && hn_layer_is(&a.layer[3], &hn_mixer_attention) && a.layer[3].gate.in_q);
     assert_true(a.rotation[0].dims == 8 && a.files.norms_less_one && a.layer[3].qk_norm && !a.layer[0].qk_norm);
     assert_true(hn_delta_at(a.layer)->taps == 4 && !hn_delta_at(a.layer)->tiled);
     hn_arch_fini(&a);
@@ -143,7 +143,7 @@ static void test_own_blocks(void **state) {
     assert_int_equal(hn_arch_read(&a, s, &err), HUNCH_OK);
     assert_true(hn_head_find_own(s, &a, &names) && names.form == &hn_head_own);
     assert_int_equal(hn_head_read_own(&head, s, &names, &a, &err), HUNCH_OK);
-    assert_true(head.layers == 1 && head.layer[0].gated && head.layer[0].first == 1 && head.files.norms_less_one);
+    assert_true(head.layers == 1 && head.layer[0].gate.in_q && head.layer[0].first == 1 && head.files.norms_less_one);
     hn_arch_fini(&head);
     names.modules = HN_MOST_HEAD_MODULES + 1;
     assert_int_equal(hn_head_read_own(&head, s, &names, &a, &err), HUNCH_REFUSED);

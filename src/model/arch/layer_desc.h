@@ -5,6 +5,8 @@
 #define HN_LAYER_DESC_H
 #include <stdbool.h>
 
+#include "ops/ops.h"
+
 /* The kinds of mixers: what a kind is is in model/mixers.h, and each has a file, model/mixer_NAME.c. */
 #define HN_MIXERS(MIXER) \
     MIXER(attention)     \
@@ -56,9 +58,20 @@ typedef struct hn_expert_desc {
     bool single;      /* GGUF: one tensor for each expert, as in old files (and in folders that are not stacked) */
 } hn_expert_desc;
 
+/* What the results of heads are multiplied by before o: a function of numbers that are products of the layer's input. At most one of the
+ * first three. */
+typedef struct hn_gate {
+    bool in_q;       /* rows of q's matrix: each head's are followed by as many of its gate */
+    bool of_numbers; /* a matrix of its own, with a row for each number of a head's result */
+    bool of_heads;   /* with a row for each head */
+    bool softplus;   /* the function, else the sigmoid */
+} hn_gate;
+static inline bool hn_gate_has_matrix(const hn_gate *g) { return g->of_numbers || g->of_heads; }
+static inline bool hn_gate_is(const hn_gate *g) { return g->in_q || hn_gate_has_matrix(g); }
+
 typedef struct hn_layer_desc {
     hn_mixer_desc mixer[HN_LAYER_MIXERS]; /* they read the same input, and their results are added; without any the layer is a half */
-    hn_layer_input input;
+    hn_layer_input input, ffn_input; /* of the feed-forward half: normed or plain */
     int heads, kv_heads;
     int head_dim; /* of queries and keys; of a latent row rank + rope */
     int window; /* 0: full attention */
@@ -74,7 +87,8 @@ typedef struct hn_layer_desc {
     int rotation;          /* index of its rotation (hn_arch.rotation); HN_NO_ROTATION: none at all (NoPE) */
     bool fused_qkv;        /* q, k, v are one matrix */
     bool post_norms;       /* the output of each branch is normed before it is added to the stream */
-    bool gated;            /* each head of q is followed by a gate; the head's result is multiplied by its sigmoid */
+    hn_gate gate;          /* of the heads' results */
+    hn_position_scale query_scale; /* of queries; span 0: none */
     bool hybrid;           /* a GGUF calls the norm before the feed-forward half post_attention_norm */
     hn_ffn ffn;
     float ffn_times;       /* as a mixer's */

@@ -295,7 +295,9 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_output(p, err);
     const hn_steps_desc *steps = hn_head_steps(&a->draft_head);
     const hn_own_state_desc *state = steps ? hn_steps_own_state(steps) : NULL;
-    if (state && state->scale_input) m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float));
+    if (state && state->scale_input)
+        m->head.root_half = (hn_norm){.kind = HN_RMS_NORM, .eps = HN_STEP_EPS,
+                                      .w = {NULL, hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float))}};
     hn_plan_rotations(p);
     if (!st && p->missing && p->missing->n)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,

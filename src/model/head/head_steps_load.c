@@ -10,9 +10,9 @@
 /* 1 / sqrt 2 as the weights of a norm. */
 static void write_root_half(hn_model *m) {
     const float half = 0.70710678f;
-    m->head.root_half.mem = m->weights;
+    m->head.root_half.w.mem = m->weights;
     for (int i = 0; i < m->arch.draft_head.input.feature_width; i++)
-        m->backend->write(m->backend, hn_at(m->head.root_half, (size_t)i * sizeof half), &half, sizeof half);
+        m->backend->write(m->backend, hn_at(m->head.root_half.w, (size_t)i * sizeof half), &half, sizeof half);
 }
 
 void hn_steps_share(hn_model *m) {

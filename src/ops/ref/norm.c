@@ -3,8 +3,8 @@
  * exp, soft caps.
  *
  * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes are added in
- * halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. exp_sum and exp_moment, whose steps are
- * an fma each, have the same lanes and tree, and softmax's sum the same tree.
+ * halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. The sums of a centred row have the same lanes and tree, of its mean by additions; so
+ * have exp_sum and exp_moment, whose steps are an fma each, and softmax's sum the same tree.
  */
 #include <math.h>
 #include <string.h>
@@ -67,6 +67,19 @@ static float exp_moment(const float *x, int count, float most) {
 }
 
 static float inverse_rms(const float *x, int in, float eps) { return 1.0f / sqrtf(sum_squares(x, in) / (float)in + eps); }
+
+hn_row_sums hn_centred_sums(const float *x, int in, float eps) {
+    float lane[16] = {0};
+    for (int i = 0; i < in; i++) lane[i % 16] += x[i];
+    const float mean = sum_lanes(lane) / (float)in;
+    memset(lane, 0, sizeof lane);
+    for (int i = 0; i < in; i++) lane[i % 16] = fmaf(x[i] - mean, x[i] - mean, lane[i % 16]);
+    return (hn_row_sums){mean, 1.0f / sqrtf(sum_lanes(lane) / (float)in + eps)};
+}
+
+void hn_centre(const float *x, const float *w, const float *b, int count, hn_row_sums sums, float *y) {
+    for (int i = 0; i < count; i++) y[i] = fmaf((x[i] - sums.mean) * sums.inverse, w ? w[i] : 1, b ? b[i] : 0);
+}
 
 static void normalise(const float *x, const float *w, int count, float r, float *y) {
     for (int i = 0; i < count; i++) y[i] = x[i] * r * w[i];

@@ -214,7 +214,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     next.seed = l->o.seed * 0x9e3779b97f4a7c15u + (uint64_t)l->step + 1;
     next.done = (double)l->step / l->o.steps;
     memset(l->g, 0, l->count * sizeof *l->g);
-    const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
+    const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_gradient_norm(&l->team, l->g, l->count);
     *tokens = b.rows;
     l->step++;
     if (!isfinite(loss) || !isfinite(norm))

@@ -22,7 +22,7 @@ static const char *odd_layer(const hn_layer_desc *l, const hn_layer_desc *first)
     if (!hn_layer_is(l, &hn_mixer_attention) || l->ffn != HN_FFN_SWIGLU) return "layers that are not attention and SwiGLU";
     if (l->window || l->rotation != 0) return "layers with windows, or without a rotation";
     if (l->qkv_bias || l->o_bias || l->gate_up_bias || l->down_bias) return "biases";
-    if (l->post_norms || l->gated || l->fused_qkv || l->fused_gate_up) return "more norms, gates or fused matrices";
+    if (l->post_norms || hn_gate_is(&l->gate) || l->fused_qkv || l->fused_gate_up) return "more norms, gates or fused matrices";
     if (l->heads != first->heads || l->kv_heads != first->kv_heads || l->head_dim != first->head_dim ||
         l->ffn_width != first->ffn_width || l->qk_norm != first->qk_norm)
         return "layers of several shapes";

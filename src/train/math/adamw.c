@@ -12,7 +12,7 @@ static const double PI = 3.14159265358979323846;
 typedef struct adamw_work {
     hn_real *w, *mean, *square;
     const hn_real *g;
-    double *sums; /* of hn_norm, one for each piece */
+    double *sums; /* of hn_gradient_norm, one for each piece */
     size_t first, n;
     hn_real factor, keep, beta2, new1, new2, step_size, root, eps; /* new: 1 - beta, rounded once */
 } adamw_work;
@@ -72,7 +72,7 @@ static void norm_add(adamw_work *a, int pieces) {
     for (int i = 0; i < pieces; i++) a->sums[PIECES] += a->sums[i];
 }
 
-double hn_norm(hn_team *t, const hn_real *g, size_t n) {
+double hn_gradient_norm(hn_team *t, const hn_real *g, size_t n) {
     double sums[PIECES + 1] = {0}; /* and, last, the running sum */
     adamw_work a = {.g = g, .n = n, .sums = sums};
     all_pieces(t, &a, norm_pieces, norm_add);

@@ -14,7 +14,7 @@ typedef struct hn_adamw {
 void hn_adamw_step(hn_team *t, hn_adamw *o, hn_real *w, const hn_real *g, size_t n, double factor, double rate);
 
 /* The root of the sum of g's squares. NaN or infinity if any number is. */
-double hn_norm(hn_team *t, const hn_real *g, size_t n);
+double hn_gradient_norm(hn_team *t, const hn_real *g, size_t n);
 /* The factor for gradients of this norm that makes it at most `most`, as in torch.nn.utils.clip_grad_norm_. */
 double hn_clip_factor(double norm, double most);
 
