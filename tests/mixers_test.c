@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "ops/pack.h"
 #include "toy_mixers.h"
 
 enum { TOKENS = 20 };
@@ -109,8 +110,70 @@ static void test_factors(void **state) {
     }
 }
 
+/* down(relu2(up norm x)) as a mixer, in plain C: of layers whose feed-forward part is none. */
+static const float *row_of(const hn_weight *w, int row, float *to) {
+    const hn_buf strip = hn_at(w->place.at, w->place.step * (size_t)(row / HN_STRIP));
+    hn_strip_row(w->dtype, w->in, hn_host(strip), row % HN_STRIP, 0, w->in, to);
+    return to;
+}
+static void plain_run(const hn_exec *ex, const hn_mixing *x) {
+    const hn_layer *l = &x->m->layer[x->layer];
+    float row[512], mid[512];
+    assert_true(l->up.in <= 512 && l->up.out <= 512);
+    for (int i = 0; ex->rank == 0 && i < hn_cpu_number(x->s->rows->n); i++) {
+        const float *in = toy_input(x, i);
+        for (int k = 0; k < l->up.out; k++) {
+            const float *w = row_of(&l->up, k, row);
+            double sum = 0;
+            for (int j = 0; j < l->up.in; j++) sum += (double)w[j] * (double)in[j];
+            mid[k] = sum > 0 ? (float)(sum * sum) : 0;
+        }
+        for (int k = 0; k < l->down.out; k++) {
+            const float *w = row_of(&l->down, k, row);
+            double sum = 0;
+            for (int j = 0; j < l->down.in; j++) sum += (double)w[j] * (double)mid[j];
+            hn_host_row(x->to, i)[k] += (float)sum;
+        }
+    }
+    hn_cpu_barrier(ex);
+}
+static const hn_mixer_kind plain = {.name = "a feed-forward part", .run = plain_run};
+
+static void plain_part(const hn_model *m HN_UNUSED, hn_layer_desc *l, int i) {
+    if (i % 2 == 0) return;
+    l->mixer[0].kind = NULL;
+    l->ffn = HN_FFN_PLAIN;
+    l->plain_unit = HN_RELU2;
+}
+static void plain_mixer(const hn_model *m, hn_layer_desc *l, int i) {
+    if (i % 2 == 0) return;
+    l->mixer[0] = (hn_mixer_desc){.kind = &plain};
+    l->ffn = HN_FFN_NONE;
+    m->layer[i].attn_norm = m->layer[i].ffn_norm;
+}
+
+/* A part without gates is down(relu2(up norm x)). */
+static void test_plain(void **state) {
+    (void)state;
+    change_fn *const ways[] = {plain_part, plain_mixer, NULL};
+    answer a[3];
+    for (int i = 0; i < 3; i++) {
+        hunch_model *m = open_model(data_path("goldens/qwen3-dense"), "best", 1, HUNCH_PRECISION_F32);
+        if (ways[i]) toy_change(&m->target, ways[i]);
+        a[i] = answer_of(m);
+        hunch_model_close(&m);
+    }
+    double apart = 0, other = 0;
+    for (int i = 0; i < a[0].vocab; i++) { /* of the first row */
+        apart = fmax(apart, fabs((double)a[0].logits[i] - (double)a[1].logits[i]));
+        other = fmax(other, fabs((double)a[0].logits[i] - (double)a[2].logits[i]));
+    }
+    assert_true(apart < 1e-4 && other > 1e-2);
+    for (int i = 0; i < 3; i++) answer_free(&a[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside_nothing), cmocka_unit_test(test_no_halves),
-                                       cmocka_unit_test(test_factors)};
+                                       cmocka_unit_test(test_factors), cmocka_unit_test(test_plain)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

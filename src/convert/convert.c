@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "convert/convert_tokenizer.h"
+#include "model/ffns.h"
 #include "model/mixers.h"
 
 /* ---- what a GGUF has no place for ---- */
@@ -60,7 +61,7 @@ static hunch_status leftovers_check(const hn_conversion *c) {
 static hunch_status type_check(const hn_conversion *c) {
     for (int i = 0; c->convert && i < c->arch.layers; i++) {
         const hn_layer_desc *l = &c->arch.layer[i];
-        const char *what = hn_layer_has_experts(l) ? "experts" : NULL;
+        const char *what = hn_ffn_of(l) ? hn_ffn_of(l)->as_stored : NULL;
         for (int k = 0; k < hn_layer_mixers(l); k++)
             if (l->mixer[k].kind->as_stored) what = l->mixer[k].kind->as_stored;
         if (what)

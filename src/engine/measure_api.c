@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "model/ffns.h"
 #include "model/mixers.h"
 #include "ops/machine.h"
 #include "ops/pack.h"
@@ -207,11 +208,10 @@ static void add_mixer(const hn_backend *o, const hn_mixer_kind *kind, const hn_l
     for (int i = 0; i < n; i++) add_matrix(o, w[i], rows * (w[i]->of_heads ? w[i]->experts : 1), work);
 }
 
-static void add_experts(const hn_backend *o, const hn_layer_experts *e, double rows, hunch_work *work) {
-    const hn_weight *const each[] = {&e->gate, &e->up, &e->down},
-                    *const all[] = {&e->router, &e->shared_router, &e->shared_gate, &e->shared_up, &e->shared_down};
-    for (size_t k = 0; k < sizeof each / sizeof *each; k++) add_matrix(o, each[k], rows * e->choice.used, work);
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(o, all[k], rows, work);
+static void add_ffn(const hn_backend *o, const hn_ffn_kind *kind, const hn_layer *l, double rows, hunch_work *work) {
+    hn_ffn_matrix w[HN_FFN_MATRICES];
+    const int n = kind ? kind->matrices(l, w) : 0;
+    for (int i = 0; i < n; i++) add_matrix(o, w[i].w, rows * w[i].used, work);
 }
 
 void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out) {
@@ -228,10 +228,10 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
     for (int i = 0; i < m->run.n; i++) {
         const hn_layer *l = &m->layer[i];
         const hn_layer_desc *d = &m->run.at[i];
-        const hn_weight *const all[] = {&l->gate, &l->up, &l->down, &l->input_gate, &l->input_product};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(m->backend, all[k], rows, out);
+        add_matrix(m->backend, &l->input_gate, rows, out);
+        add_matrix(m->backend, &l->input_product, rows, out);
         for (int k = 0; k < hn_layer_mixers(d); k++) add_mixer(m->backend, d->mixer[k].kind, l, l->own[k], rows, out);
-        if (hn_layer_has_experts(d)) add_experts(m->backend, &l->experts, rows, out);
+        add_ffn(m->backend, hn_ffn_of(d), l, rows, out);
     }
 }
 

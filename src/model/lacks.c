@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lacks.c - models that a backend cannot run: what they need and its table of operations lacks. Types of matrices: weights.c. */
+#include "model/ffns.h"
 #include "model/mixers.h"
 #include "model/model.h"
 
@@ -10,8 +11,8 @@ static const char *lacks_of_layer(const hn_backend *b, const hn_layer_desc *d) {
         const char *lacks = k->lacks ? k->lacks(b, d) : NULL;
         if (lacks) return lacks;
     }
-    if (hn_layer_has_experts(d) && !b->ops->route) return "experts";
-    return NULL;
+    const hn_ffn_kind *ffn = hn_ffn_of(d);
+    return ffn && ffn->lacks ? ffn->lacks(b, d) : NULL;
 }
 
 static const char *lacks_of_head(const hn_backend *b, const hn_head_desc *d) {

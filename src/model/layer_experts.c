@@ -2,7 +2,8 @@
 /* layer_experts.c - the feed-forward half with experts: a router chooses some for each row, their results are summed,
  * and that of the shared expert is added. Rows are computed independently; an expert's weights are read once for all
  * rows that chose it. */
-#include "model/layers.h"
+#include "base/least.h"
+#include "model/ffns.h"
 
 /* Of this layer's rows; in: what its experts read. */
 static hn_routing routing_of(const hn_pass_buffers *s, const hn_layer_desc *d, int layer, hn_act in) {
@@ -24,7 +25,7 @@ static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_
     return (hn_shared){s->branch, d->experts.shared_gate ? s->shared_gate : hn_no_matrix};
 }
 
-void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
+static void run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_layer_experts *l = &m->layer[layer].experts;
     const hn_layer_desc *d = &m->run.at[layer];
@@ -62,3 +63,38 @@ void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, co
     o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
     o->combine(ex, n, &routing, s->expert_out, (hn_buf){NULL, 0}, &none, false, y);
 }
+
+/* ---- the kind -------------------------------------------------------------------------------------------------------------- */
+
+static int matrices(const hn_layer *l, hn_ffn_matrix w[HN_FFN_MATRICES]) {
+    const hn_layer_experts *e = &l->experts;
+    const hn_weight *const each[] = {&e->gate, &e->up, &e->down},
+                    *const all[] = {&e->router, &e->shared_router, &e->shared_gate, &e->shared_up, &e->shared_down};
+    int n = 0;
+    for (int k = 0; k < 3; k++) w[n++] = (hn_ffn_matrix){each[k], e->choice.used};
+    for (int k = 0; k < 5; k++) w[n++] = (hn_ffn_matrix){all[k], 1};
+    return n;
+}
+
+static void forms(const hn_backend *b, const hn_layer_desc *d, hn_layer *l) {
+    hn_layer_experts *e = &l->experts;
+    e->in_forms = HN_ACT_F32 | b->act_forms(b, e->gate.dtype) | b->act_forms(b, e->up.dtype); /* routers read F32 */
+    e->down_forms = b->act_forms(b, e->down.dtype);
+    if (d->experts.shared_width == 0) return;
+    e->in_forms |= b->act_forms(b, e->shared_gate.dtype) | b->act_forms(b, e->shared_up.dtype);
+    e->shared_forms = b->act_forms(b, e->shared_down.dtype);
+}
+
+static void widen(hn_ffn_widths *w, const hn_model *m, int layer) {
+    const hn_expert_desc *e = &m->run.at[layer].experts;
+    w->experts = hn_most(w->experts, e->count);
+    w->used = hn_most(w->used, e->used);
+    w->expert = hn_most(w->expert, e->width);
+    w->gated = hn_most(w->gated, e->shared_width);
+    w->branch |= e->shared_width > 0;
+}
+
+static const char *lacks(const hn_backend *b, const hn_layer_desc *l HN_UNUSED) { return b->ops->route ? NULL : "experts"; }
+
+const hn_ffn_kind hn_ffn_experts = {.as_stored = "experts", .matrices = matrices, .forms = forms, .widen = widen, .run = run,
+                                    .lacks = lacks};

@@ -86,7 +86,7 @@ static inline void hn_layer_read(const hn_exec *ex, hn_count n, hn_matrix x, con
     else
         ex->ops->quantise(ex, n, x, in);
 }
-/* x += down(act(gate norm x) * up norm x) */
+/* x += the result of the layer's feed-forward part (ffns.h) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* The token's inputs will be needed: they are read from the file meanwhile. */
 void hn_token_input_expect(const hn_model *m, int32_t token);
@@ -98,13 +98,10 @@ void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_bu
 void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* y = the result of each row's experts for norm x, which the router reads by a norm of its own (HN_FFN_BESIDE) */
 void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s, hn_matrix y);
-/* x += the result of each row's experts and of the shared expert for norm x */
-void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* A layer's part of routing.distinct. */
 static inline hn_buf hn_distinct_of(const hn_routing *r, int layer) {
     return hn_at(r->distinct, sizeof(int32_t) * (size_t)layer * (size_t)(r->experts + 1));
 }
 /* What the stream is multiplied by after the feed-forward half: the layer's scale, unless its last part follows. */
 static inline float hn_ffn_scale(const hn_layer *l, const hn_layer_desc *d) { return d->token_input > 0 ? 1 : l->scale; }
-bool hn_ffn_in_steps(const hn_model *m, int layer); /* gate and up are separate products, and need the buffers gate and up */
 #endif

@@ -1,9 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mixer_attention.c - grouped-query attention over the paged cache. Its tensors are among those of roles.c, since draft heads name them,
- * and its weights in hn_layer. */
+/* mixer_attention.c - grouped-query attention over the paged cache. Its weights are in hn_layer: draft heads and latent attention name some
+ * of its tensors too. */
 #include "base/least.h"
+#include "model/arch/latent_desc.h"
 #include "model/mixers.h"
 #include "ops/kv.h"
+
+/* ---- tensors ------------------------------------------------------------------------------------------------------------ */
+
+HN_TENSOR_SIZE(n_read, hn_layer_reads_pair(l) ? 2 * a->hidden : a->hidden) /* the input of the products of a layer's mixers */
+HN_TENSOR_SIZE(n_head, l->head_dim)
+static int of_query(const hn_layer_desc *l) {
+    const hn_latent_desc *d = hn_layer_latent(l);
+    return d ? d->nope + d->rope : (l->gate.in_q ? 2 : 1) * l->head_dim;
+}
+HN_TENSOR_SIZE(n_query_rows, l->heads * of_query(l))
+HN_TENSOR_SIZE(n_query_heads, l->heads)
+HN_TENSOR_SIZE(n_gate, l->gate.of_heads ? l->heads : l->heads * l->head_dim)
+HN_TENSOR_SIZE(n_keys, l->kv_heads * l->head_dim)
+HN_TENSOR_SIZE(n_all_heads, (l->heads + 2 * l->kv_heads) * l->head_dim)
+HN_TENSOR_SIZE(n_mixed, hn_layer_mixed_width(l))
+
+/* Latent attention has q and o too. */
+HN_TENSOR_HAS(attention, hn_layer_mixer(l, &hn_mixer_attention) >= 0)
+HN_TENSOR_HAS(latent, hn_layer_latent(l))
+HN_TENSOR_HAS(attends, attention(a, l) || latent(a, l))
+HN_TENSOR_HAS(own_q, latent(a, l) ? !hn_layer_latent(l)->query_rank : attention(a, l) && !l->fused_qkv)
+HN_TENSOR_HAS(own_k, attention(a, l) && !l->fused_qkv && l->kv_back == 0)
+HN_TENSOR_HAS(own_v, own_k(a, l) && !l->v_is_k)
+HN_TENSOR_HAS(one_qkv, attention(a, l) && l->fused_qkv)
+HN_TENSOR_HAS(three_biases, attention(a, l) && l->qkv_bias && !l->fused_qkv)
+HN_TENSOR_HAS(one_bias, attention(a, l) && l->qkv_bias && l->fused_qkv)
+HN_TENSOR_HAS(qk_norm, attention(a, l) && l->qk_norm)
+HN_TENSOR_HAS(k_norm, qk_norm(a, l) && l->kv_back == 0)
+HN_TENSOR_HAS(sinks, attention(a, l) && l->sinks)
+HN_TENSOR_HAS(own_gate, attention(a, l) && hn_gate_has_matrix(&l->gate))
+HN_TENSOR_HAS(o_bias, attends(a, l) && l->o_bias)
+
+#define n_one hn_size_one
+#define n_hidden hn_size_hidden
+#define GGUF HN_TENSOR_GGUF
+#define FOLDER HN_TENSOR_FOLDER
+#define AT HN_AT_LAYER
+const hn_tensor_row hn_attention_tensors[HN_ROLES_OF_MIXERS] = {
+    [HN_ROLE_Q] = {{GGUF("attn_q.weight"), FOLDER("self_attn.q_proj.weight")},
+        HN_IS_MATRIX, n_read, n_query_rows, HN_PHASE_QKV, own_q, AT(q)},
+    [HN_ROLE_K] = {{GGUF("attn_k.weight"), FOLDER("self_attn.k_proj.weight")},
+        HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_k, AT(k)},
+    [HN_ROLE_V] = {{GGUF("attn_v.weight"), FOLDER("self_attn.v_proj.weight")},
+        HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_v, AT(v)},
+    [HN_ROLE_QKV] = {{GGUF("attn_qkv.weight"), FOLDER("self_attn.qkv_proj.weight")},
+        HN_IS_MATRIX, n_read, n_all_heads, HN_PHASE_QKV, one_qkv, .of = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V}},
+    [HN_ROLE_Q_BIAS] = {{GGUF("attn_q.bias"), FOLDER("self_attn.q_proj.bias")},
+        HN_IS_BIAS, n_query_rows, n_one, HN_PHASE_OTHER, three_biases, AT(heads.q_bias)},
+    [HN_ROLE_K_BIAS] = {{GGUF("attn_k.bias"), FOLDER("self_attn.k_proj.bias")},
+        HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.k_bias)},
+    [HN_ROLE_V_BIAS] = {{GGUF("attn_v.bias"), FOLDER("self_attn.v_proj.bias")},
+        HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.v_bias)},
+    [HN_ROLE_QKV_BIAS] = {{GGUF("attn_qkv.bias"), FOLDER("self_attn.qkv_proj.bias")},
+        HN_IS_BIAS, n_all_heads, n_one, HN_PHASE_OTHER, one_bias, .of = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS}},
+    [HN_ROLE_Q_NORM] = {{GGUF("attn_q_norm.weight"), FOLDER("self_attn.q_norm.weight")},
+        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, qk_norm, AT(heads.q_norm)},
+    [HN_ROLE_K_NORM] = {{GGUF("attn_k_norm.weight"), FOLDER("self_attn.k_norm.weight")},
+        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, k_norm, AT(heads.k_norm)},
+    [HN_ROLE_SINKS] = {{GGUF("attn_sinks.weight"), FOLDER("self_attn.attention_sink_bias")},
+        HN_IS_VECTOR, n_query_heads, n_one, HN_PHASE_OTHER, sinks, AT(sinks)},
+    [HN_ROLE_HEADS_GATE] = {{GGUF("attn_gate.weight"), FOLDER("self_attn.g_proj.weight")},
+        HN_IS_MATRIX, n_read, n_gate, HN_PHASE_QKV, own_gate, AT(g)},
+    [HN_ROLE_O] = {{GGUF("attn_output.weight"), FOLDER("self_attn.o_proj.weight")},
+        HN_IS_MATRIX, n_mixed, n_hidden, HN_PHASE_O, attends, AT(o)},
+    [HN_ROLE_O_BIAS] = {{GGUF("attn_output.bias"), FOLDER("self_attn.o_proj.bias")},
+        HN_IS_BIAS, n_hidden, n_one, HN_PHASE_OTHER, o_bias, AT(o_bias)},};
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------ */
 

@@ -53,6 +53,9 @@ typedef struct hn_mixing {
 void hn_attention_work(const hn_layer_desc *l, const hn_cache_group *keep, hn_dtype type, int committed, int n, hn_kv_work *w);
 void hn_attention_widen(hn_widths *w, const hn_layer_desc *l, const hn_width_of *of);
 
+/* Attention's tensors, by their roles; the other rows are empty. */
+extern const hn_tensor_row hn_attention_tensors[HN_ROLES_OF_MIXERS];
+
 enum { HN_MIXER_MATRICES = 8 };
 struct hn_mixer_kind {
     const char *name;

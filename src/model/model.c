@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/ffns.h"
 #include "model/head/head_steps.h"
 #include "model/mixers.h"
 
@@ -194,14 +195,6 @@ const hn_rope *hn_model_rope(const hn_model *m, int rotation, int max_context) {
     return r->freq_long && max_context > (int)r->scaling.original ? &m->rope_long[rotation] : &m->rope[rotation];
 }
 
-static void choose_expert_forms(const hn_backend *o, const hn_expert_desc *d, hn_layer_experts *e) {
-    e->in_forms = HN_ACT_F32 | o->act_forms(o, e->gate.dtype) | o->act_forms(o, e->up.dtype); /* routers read F32 */
-    e->down_forms = o->act_forms(o, e->down.dtype);
-    if (d->shared_width == 0) return;
-    e->in_forms |= o->act_forms(o, e->shared_gate.dtype) | o->act_forms(o, e->shared_up.dtype);
-    e->shared_forms = o->act_forms(o, e->shared_down.dtype);
-}
-
 void hn_model_choose_forms(hn_model *m) {
     hn_backend *o = m->backend;
     if (!m->run.at) m->run = hn_layers_of(&m->arch);
@@ -214,13 +207,12 @@ void hn_model_choose_forms(hn_model *m) {
             const hn_mixer_kind *kind = d->mixer[k].kind;
             l->attn_forms |= kind->forms ? kind->forms(o, l, l->own[k]) : HN_ACT_F32;
         }
-        l->ffn_forms = o->act_forms(o, l->gate.dtype) | o->act_forms(o, l->up.dtype);
-        l->down_forms = o->act_forms(o, l->down.dtype);
+        const hn_ffn_kind *ffn = hn_ffn_of(d);
+        if (ffn) ffn->forms(o, d, l);
         l->input_forms = o->act_forms(o, l->input_gate.dtype);
         l->input_product_forms = o->act_forms(o, l->input_product.dtype);
         l->scale = 1;
         if (l->scale_at.mem) l->scale = *(const float *)o->read(o, (hn_ticket){0}, l->scale_at, sizeof l->scale);
-        if (hn_layer_has_experts(d)) choose_expert_forms(o, &d->experts, &l->experts);
     }
     m->output_forms = o->act_forms(o, m->output.dtype);
     m->token_forms = o->act_forms(o, m->token_product.dtype);

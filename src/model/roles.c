@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* roles.c - the tensors of all models, heads and their steps, a row each: names, kind, shape, phase, the condition for a description to
  * have it, and where it is loaded to. All properties of a role are in this table, but names in a head's files (model/head/head_forms.c);
- * those that one kind of mixers has alone are in its file. */
-#include "model/arch/latent_desc.h"
+ * those of a kind of mixers are in its file. */
 #include "model/mixers.h"
 
 #include <math.h>
@@ -24,21 +23,9 @@ uint64_t hn_size_one(const hn_arch *a HN_UNUSED, const hn_layer_desc *l HN_UNUSE
 uint64_t hn_size_hidden(const hn_arch *a, const hn_layer_desc *l HN_UNUSED, hn_tensor_id t HN_UNUSED) { return (uint64_t)a->hidden; }
 #define n_one hn_size_one
 #define n_hidden hn_size_hidden
-SIZE(n_read, hn_layer_reads_pair(l) ? 2 * a->hidden : a->hidden) /* the input of the products of a layer's mixers */
 SIZE(n_vocab, a->vocab)
-SIZE(n_head, l->head_dim)
-static int of_query(const hn_layer_desc *l) {
-    const hn_latent_desc *d = hn_layer_latent(l);
-    return d ? d->nope + d->rope : (l->gate.in_q ? 2 : 1) * l->head_dim;
-}
-SIZE(n_query_rows, l->heads * of_query(l))
-SIZE(n_query_heads, l->heads)
-SIZE(n_gate, l->gate.of_heads ? l->heads : l->heads * l->head_dim)
-SIZE(n_keys, l->kv_heads * l->head_dim)
-SIZE(n_all_heads, (l->heads + 2 * l->kv_heads) * l->head_dim)
 SIZE(n_ffn, l->ffn_width)
 SIZE(n_both_ffn, 2 * l->ffn_width)
-SIZE(n_mixed, hn_layer_mixed_width(l))
 SIZE(n_experts, l->experts.count)
 SIZE(n_expert, l->experts.width)
 SIZE(n_both_expert, 2 * l->experts.width)
@@ -85,22 +72,6 @@ HAS(output_norm_bias, output_norm(a, l) && a->norm_biases)
 HAS(normed, hn_layer_mixers(l) > 0 && l->input == HN_INPUT_NORMED)
 HAS(normed_bias, normed(a, l) && a->norm_biases)
 
-/* Attention's and latent attention's; the other tensors of latent attention are in its file. */
-HAS(attention, hn_layer_mixer(l, &hn_mixer_attention) >= 0)
-HAS(latent, hn_layer_latent(l))
-HAS(attends, attention(a, l) || latent(a, l))
-HAS(own_q, latent(a, l) ? !hn_layer_latent(l)->query_rank : attention(a, l) && !l->fused_qkv)
-HAS(own_k, attention(a, l) && !l->fused_qkv && l->kv_back == 0)
-HAS(own_v, own_k(a, l) && !l->v_is_k)
-HAS(one_qkv, attention(a, l) && l->fused_qkv)
-HAS(three_biases, attention(a, l) && l->qkv_bias && !l->fused_qkv)
-HAS(one_bias, attention(a, l) && l->qkv_bias && l->fused_qkv)
-HAS(qk_norm, attention(a, l) && l->qk_norm)
-HAS(k_norm, qk_norm(a, l) && l->kv_back == 0)
-HAS(sinks, attention(a, l) && l->sinks)
-HAS(own_gate, attention(a, l) && hn_gate_has_matrix(&l->gate))
-HAS(o_bias, attends(a, l) && l->o_bias)
-
 HAS(halves, l->ffn != HN_FFN_NONE)
 HAS(post_mix_norm, l->post_norms && hn_layer_mixers(l) > 0)
 HAS(post_ffn_norm, l->post_norms && halves(a, l))
@@ -110,9 +81,12 @@ HAS(hybrid_norm, ffn_normed(a, l) && !l->post_norms && l->hybrid) /* has another
 HAS(pre_ffn_norm, ffn_normed(a, l) && l->post_norms)
 HAS(ffn_norm_bias, plain_norm(a, l) && a->norm_biases)
 HAS(dense, hn_layer_is_dense(l))
-HAS(gate_and_up, dense(a, l) && !l->fused_gate_up)
-HAS(one_gate_up, dense(a, l) && l->fused_gate_up)
-HAS(gate_up_bias, dense(a, l) && l->gate_up_bias)
+HAS(gated, dense(a, l) && l->ffn != HN_FFN_PLAIN)
+HAS(own_gates, gated(a, l) && !l->fused_gate_up)
+HAS(up, dense(a, l) && !l->fused_gate_up)
+HAS(one_gate_up, gated(a, l) && l->fused_gate_up)
+HAS(gate_bias, gated(a, l) && l->gate_up_bias)
+HAS(up_bias, dense(a, l) && l->gate_up_bias)
 HAS(down_bias, dense(a, l) && l->down_bias)
 HAS(token_input, l->token_input > 0)
 HAS(scaled, l->scaled)
@@ -204,34 +178,6 @@ static const hn_tensor_row table[HN_ROLES] = {
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, normed, AT(attn_norm)},
     [HN_ROLE_ATTN_NORM_BIAS] = {{BLK("attn_norm.bias"), LAYER("input_layernorm.bias")},
         HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, normed_bias, AT(attn_norm.b)},
-    [HN_ROLE_Q] = {{BLK("attn_q.weight"), LAYER("self_attn.q_proj.weight")},
-        HN_IS_MATRIX, n_read, n_query_rows, HN_PHASE_QKV, own_q, AT(q)},
-    [HN_ROLE_K] = {{BLK("attn_k.weight"), LAYER("self_attn.k_proj.weight")},
-        HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_k, AT(k)},
-    [HN_ROLE_V] = {{BLK("attn_v.weight"), LAYER("self_attn.v_proj.weight")},
-        HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_v, AT(v)},
-    [HN_ROLE_QKV] = {{BLK("attn_qkv.weight"), LAYER("self_attn.qkv_proj.weight")},
-        HN_IS_MATRIX, n_read, n_all_heads, HN_PHASE_QKV, one_qkv, .of = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V}},
-    [HN_ROLE_Q_BIAS] = {{BLK("attn_q.bias"), LAYER("self_attn.q_proj.bias")},
-        HN_IS_BIAS, n_query_rows, n_one, HN_PHASE_OTHER, three_biases, AT(heads.q_bias)},
-    [HN_ROLE_K_BIAS] = {{BLK("attn_k.bias"), LAYER("self_attn.k_proj.bias")},
-        HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.k_bias)},
-    [HN_ROLE_V_BIAS] = {{BLK("attn_v.bias"), LAYER("self_attn.v_proj.bias")},
-        HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.v_bias)},
-    [HN_ROLE_QKV_BIAS] = {{BLK("attn_qkv.bias"), LAYER("self_attn.qkv_proj.bias")},
-        HN_IS_BIAS, n_all_heads, n_one, HN_PHASE_OTHER, one_bias, .of = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS}},
-    [HN_ROLE_Q_NORM] = {{BLK("attn_q_norm.weight"), LAYER("self_attn.q_norm.weight")},
-        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, qk_norm, AT(heads.q_norm)},
-    [HN_ROLE_K_NORM] = {{BLK("attn_k_norm.weight"), LAYER("self_attn.k_norm.weight")},
-        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, k_norm, AT(heads.k_norm)},
-    [HN_ROLE_SINKS] = {{BLK("attn_sinks.weight"), LAYER("self_attn.attention_sink_bias")},
-        HN_IS_VECTOR, n_query_heads, n_one, HN_PHASE_OTHER, sinks, AT(sinks)},
-    [HN_ROLE_HEADS_GATE] = {{BLK("attn_gate.weight"), LAYER("self_attn.g_proj.weight")},
-        HN_IS_MATRIX, n_read, n_gate, HN_PHASE_QKV, own_gate, AT(g)},
-    [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
-        HN_IS_MATRIX, n_mixed, n_hidden, HN_PHASE_O, attends, AT(o)},
-    [HN_ROLE_O_BIAS] = {{BLK("attn_output.bias"), LAYER("self_attn.o_proj.bias")},
-        HN_IS_BIAS, n_hidden, n_one, HN_PHASE_OTHER, o_bias, AT(o_bias)},
     [HN_ROLE_POST_ATTN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, post_mix_norm, AT(post_attn_norm)},
 
@@ -244,15 +190,15 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_ROLE_HYBRID_FFN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, hybrid_norm, AT(ffn_norm)},
     [HN_ROLE_GATE] = {{BLK("ffn_gate.weight"), LAYER("mlp.gate_proj.weight")},
-        HN_IS_MATRIX, n_hidden, n_ffn, HN_PHASE_GATE_UP, gate_and_up, AT(gate)},
+        HN_IS_MATRIX, n_hidden, n_ffn, HN_PHASE_GATE_UP, own_gates, AT(gate)},
     [HN_ROLE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.up_proj.weight")},
-        HN_IS_MATRIX, n_hidden, n_ffn, HN_PHASE_GATE_UP, gate_and_up, AT(up), .pair = true},
+        HN_IS_MATRIX, n_hidden, n_ffn, HN_PHASE_GATE_UP, up, AT(up), .pair = true},
     [HN_ROLE_GATE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.gate_up_proj.weight")},
         HN_IS_MATRIX, n_hidden, n_both_ffn, HN_PHASE_GATE_UP, one_gate_up, .of = {HN_ROLE_GATE, HN_ROLE_UP}},
     [HN_ROLE_GATE_BIAS] = {{BLK("ffn_gate.bias"), LAYER("mlp.gate_proj.bias")},
-        HN_IS_BIAS, n_ffn, n_one, HN_PHASE_OTHER, gate_up_bias, AT(gate_bias)},
+        HN_IS_BIAS, n_ffn, n_one, HN_PHASE_OTHER, gate_bias, AT(gate_bias)},
     [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")},
-        HN_IS_BIAS, n_ffn, n_one, HN_PHASE_OTHER, gate_up_bias, AT(up_bias)},
+        HN_IS_BIAS, n_ffn, n_one, HN_PHASE_OTHER, up_bias, AT(up_bias)},
     [HN_ROLE_DOWN] = {{BLK("ffn_down.weight"), LAYER("mlp.down_proj.weight")},
         HN_IS_MATRIX, n_ffn, n_hidden, HN_PHASE_DOWN, dense, AT(down)},
     [HN_ROLE_DOWN_BIAS] = {{BLK("ffn_down.bias"), LAYER("mlp.down_proj.bias")},
@@ -395,6 +341,7 @@ const hn_tensor_row *hn_tensor_row_of(hn_role role) {
     static const hn_tensor_row none = {.name = {"", "", NULL, NULL}, .in = hn_size_one, .out = hn_size_one, .has = never};
     const hn_mixer_kind *kind = kind_of(role);
     const int k = (role - HN_ROLES_OF_MIXERS) % HN_MIXER_TENSORS;
+    if (role < HN_ROLES_OF_MIXERS && hn_attention_tensors[role].name[0]) return &hn_attention_tensors[role];
     return !kind ? &table[role] : k < kind->n_tensors ? &kind->tensor[k] : &none;
 }
 #define row_of hn_tensor_row_of

@@ -3,17 +3,16 @@
 #include <string.h>
 
 #include "base/least.h"
+#include "model/ffns.h"
 #include "model/mixers.h"
 #include "model/pass_private.h"
 
 /* The largest widths of any layer. */
 typedef struct widths {
     hn_widths mix;
-    int ffn;
-    int experts, used, expert, pairs; /* pairs of rows and experts */
-    int steps, token;                 /* of gate and up where they are products of their own, and of a token's own input */
-    bool branch;
-    bool halves;
+    hn_ffn_widths ffn;
+    int pairs;  /* of rows and experts */
+    int token;  /* of a token's own input */
     int inputs; /* of tokens, for all layers */
 } widths;
 
@@ -38,21 +37,16 @@ static widths widest(const hn_runner *r) {
     widths w = {0};
     for (int i = 0; i < m->run.n; i++) {
         const hn_layer_desc *d = &m->run.at[i];
-        w.ffn = hn_most(w.ffn, d->ffn == HN_FFN_EXPERTS ? d->experts.shared_width : d->ffn_width);
-        w.ffn = hn_most(w.ffn, d->token_input);
+        const hn_ffn_kind *ffn = hn_ffn_of(d);
+        if (ffn) ffn->widen(&w.ffn, m, i);
         w.inputs += d->token_input;
-        w.experts = hn_most(w.experts, d->experts.count);
-        w.used = hn_most(w.used, d->experts.used);
-        w.expert = hn_most(w.expert, d->experts.width);
-        if (hn_ffn_in_steps(m, i)) w.steps = hn_most(w.steps, d->ffn_width);
         w.token = hn_most(w.token, d->token_input);
-        w.halves |= d->ffn == HN_FFN_BESIDE;
-        w.branch |= d->post_norms || d->experts.shared_width > 0;
+        w.ffn.branch |= d->post_norms;
         widen_mixers(&w.mix, r, i);
     }
     w.mix.qkv = hn_most(w.mix.qkv, w.mix.attended + 2 * w.mix.kv);
     w.mix.mixed = hn_most(w.mix.mixed, w.mix.attended);
-    w.pairs = r->rows.max * w.used;
+    w.pairs = r->rows.max * w.ffn.used;
     return w;
 }
 
@@ -68,15 +62,15 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->x = room_rows(room, r, a->hidden);
     l->in = hn_buf_room_act(room, r->rows.max, pair ? 2 * a->hidden : a->hidden);
     l->mixed = hn_buf_room_act(room, r->rows.max, w->mix.mixed);
-    l->gated = hn_buf_room_act(room, r->rows.max, w->ffn);
+    l->gated = hn_buf_room_act(room, r->rows.max, hn_most(w->ffn.gated, w->token));
     l->qkv = room_rows(room, r, w->mix.qkv);
     l->attended = room_rows(room, r, w->mix.attended);
-    l->gate = room_rows(room, r, hn_most(w->steps, w->token));
-    l->up = room_rows(room, r, w->steps);
+    l->gate = room_rows(room, r, hn_most(w->ffn.gate, w->token));
+    l->up = room_rows(room, r, w->ffn.up);
     l->token_inputs = room_rows(room, r, w->inputs);
     l->token_products = room_rows(room, r, w->inputs);
-    l->branch = room_rows(room, r, w->branch || hn_head_conv_desc(&a->draft_head) ? a->hidden : 0);
-    l->halves = room_rows(room, r, w->halves ? a->hidden : 0);
+    l->branch = room_rows(room, r, w->ffn.branch || hn_head_conv_desc(&a->draft_head) ? a->hidden : 0);
+    l->halves = room_rows(room, r, w->ffn.halves ? a->hidden : 0);
     for (int i = 0; i < a->rotations; i++)
         l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, r->max_context), room_rows(room, r, a->rotation[i].dims).at};
     l->scratch = hn_buf_room_take(room, w->mix.scratch);
@@ -88,15 +82,15 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
 
 static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
     const hn_arch *a = &r->m->arch;
-    const size_t ids = sizeof(int32_t) * (size_t)w->pairs, counts = sizeof(int32_t) * (size_t)(w->experts + 1);
+    const size_t ids = sizeof(int32_t) * (size_t)w->pairs, counts = sizeof(int32_t) * (size_t)(w->ffn.experts + 1);
     hn_pass_buffers *l = &r->buf;
-    if (w->experts == 0) return;
-    l->scores = room_rows(room, r, w->experts);
+    if (w->ffn.experts == 0) return;
+    l->scores = room_rows(room, r, w->ffn.experts);
     l->shared_gate = room_rows(room, r, 1);
-    l->expert_gated = hn_buf_room_act(room, w->pairs, w->expert);
+    l->expert_gated = hn_buf_room_act(room, w->pairs, w->ffn.expert);
     l->expert_out = hn_buf_room_matrix(room, w->pairs, a->hidden);
-    l->routing = (hn_routing){.experts = w->experts,
-                              .used = w->used,
+    l->routing = (hn_routing){.experts = w->ffn.experts,
+                              .used = w->ffn.used,
                               .max_rows = r->rows.max,
                               .id = hn_buf_room_take(room, ids),
                               .share = hn_buf_room_take(room, ids),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor_rows.h - the properties of a tensor, a row each: those of all models, heads and steps are in roles.c, those of one kind of mixers
- * in its file. */
+/* tensor_rows.h - the properties of a tensor, a row each: those of all models, heads and steps are in roles.c, those of a kind of mixers in
+ * its file. */
 #ifndef HN_TENSOR_ROWS_H
 #define HN_TENSOR_ROWS_H
 #include "model/model.h"

@@ -31,6 +31,7 @@ typedef enum hn_ffn {
     HN_FFN_SWIGLU,
     HN_FFN_GEGLU,
     HN_FFN_EXPERTS,
+    HN_FFN_PLAIN,  /* without a gate: down(plain_unit(up x)) */
     HN_FFN_BESIDE, /* GeGLU, and experts of GeGLU beside it, each with norms of its own; their sum is normed */
     HN_FFN_NONE
 } hn_ffn;
@@ -91,6 +92,7 @@ typedef struct hn_layer_desc {
     hn_position_scale query_scale; /* of queries; span 0: none */
     bool hybrid;           /* a GGUF calls the norm before the feed-forward half post_attention_norm */
     hn_ffn ffn;
+    hn_function plain_unit; /* of HN_FFN_PLAIN */
     float ffn_times;       /* as a mixer's */
     int ffn_width;
     bool fused_gate_up; /* gate and up are one matrix */
