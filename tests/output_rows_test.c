@@ -12,12 +12,22 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "fixture.h"
+#include "goldens.h"
 #include "model/head/reduced_output.h"
 
-/* Tied and not, with and without scaled and with capped logits, of quantised, float and 16-bit weights. */
-static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
-                                     "goldens/llama-tied", "goldens/granite-mults", "goldens/gemma3_text-cap"};
-enum { MODELS = sizeof models / sizeof *models, ROWS = 24, BEST = 8, MESSAGE = 1000 };
+/* Of quantised, float and 16-bit weights; and of attention, by how their logits are made: tied and not, with and without scaled and with
+ * capped ones. */
+enum { ROWS = 24, BEST = 8, MESSAGE = 1000 };
+static char models[2 + MOST_GOLDENS][GOLDEN_NAME];
+static int n_models;
+
+static int setup(void **state) {
+    (void)state;
+    snprintf(models[0], GOLDEN_NAME, "models/stories260K/stories260K.f32.gguf");
+    snprintf(models[1], GOLDEN_NAME, "models/babyllama105/babyllama105.q8_0.gguf");
+    n_models = 2 + golden_apart(golden_attends, GOLDEN_OUTPUTS, models + 2);
+    return 0;
+}
 
 static uint64_t rng = 7;
 static int below(int n) { return (int)(hn_splitmix(&rng) % (uint64_t)n); }
@@ -71,7 +81,7 @@ static void run_pass(const hn_model *m, const hn_row *row, int32_t (*best)[BEST]
 
 static void test_rows_among_others(void **state) {
     (void)state;
-    for (int f = 0; f < MODELS; f++) {
+    for (int f = 0; f < n_models; f++) {
         hunch_model *m = open_model(data_path(models[f]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         const int vocab = m->target.arch.vocab;
         float *all = malloc(sizeof *all * (size_t)(ROWS * vocab)), *some = malloc(sizeof *some * (size_t)(ROWS * vocab));
@@ -110,7 +120,7 @@ static void test_greedy_writes_no_logits(void **state) {
     (void)state;
     static const hunch_token prompt[] = {1, 43, 47, 61, 78};
     static const char *const drafts[] = {NULL, "forced,accept=0.6,depth=5"};
-    for (int f = 0; f < MODELS; f++) {
+    for (int f = 0; f < n_models; f++) {
         hunch_model *m = open_model(data_path(models[f]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         const hunch_request r = ask(m, prompt, sizeof prompt / sizeof *prompt);
         for (int d = 0; d < 2; d++) {
@@ -256,7 +266,7 @@ static void check_chosen(const hn_model *m) {
 
 static void test_chosen_tokens(void **state) {
     (void)state;
-    for (int i = 0; i < 2 * MODELS; i++) {
+    for (int i = 0; i < 2 * n_models; i++) {
         hunch_model_options o;
         hunch_model *m = NULL;
         hunch_model_options_defaults(&o);
@@ -287,5 +297,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_among_others), cmocka_unit_test(test_greedy_writes_no_logits),
                                        cmocka_unit_test(test_no_numbers), cmocka_unit_test(test_chosen_tokens),
                                        cmocka_unit_test(test_shared_factors)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, NULL);
 }
