@@ -4,6 +4,8 @@
  *
  *     {"elements": n, "quantisation": "Q4_K_M" or null, "types": [{"type", "tensors", "elements", "bytes"}, …],
  *      "tokenizer": {"kind", "pre" or null, "tokens"} or null, "chat_template": bool}
+ * and of a folder with packed integers
+ *     "packed": {"method", "bits": [..], "groups": [..], "types": [..], "matrices": n, "act_order": n, "plain": [names]}
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,49 @@ static json_t *types_describe(const hn_source *s, uint64_t *elements) {
             list = NULL;
         }
     return list;
+}
+
+/* ---- packed integers --------------------------------------------------------------------------------------------- */
+
+/* Adds a value to a list that does not have it; takes it. */
+static void add_once(json_t *list, json_t *value) {
+    size_t i;
+    const json_t *other;
+    bool there = false;
+    json_array_foreach (list, i, other)
+        there = there || json_equal(other, value);
+    if (there)
+        json_decref(value);
+    else
+        json_array_append_new(list, value);
+}
+
+/* How the matrices of a folder were packed, and which were not. NULL: none were, or no memory. */
+static json_t *packed_describe(const hn_source *s) {
+    json_t *bits = json_array(), *groups = json_array(), *types = json_array(), *plain = json_array();
+    json_int_t matrices = 0, act_order = 0;
+    const char *method = NULL;
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        const hn_tensor *t = &s->tensors[i];
+        if (t->view == NULL || t->view->packed == NULL) {
+            if (t->n_dims > 1)
+                json_array_append_new(plain, json_string(t->name));
+            continue;
+        }
+        const hn_packed_info info = hn_packed_get_info(t->view->packed);
+        method = info.method;
+        matrices++;
+        act_order += info.act_order;
+        add_once(bits, json_integer(info.bits));
+        add_once(groups, json_integer((json_int_t)info.group));
+        add_once(types, json_string(t->type_name));
+    }
+    json_t *packed = json_pack("{s:s?, s:o, s:o, s:o, s:I, s:I, s:o}", "method", method, "bits", bits, "groups", groups, "types", types,
+                               "matrices", matrices, "act_order", act_order, "plain", plain);
+    if (matrices > 0)
+        return packed;
+    json_decref(packed);
+    return NULL;
 }
 
 /* The name of a GGUF file's type or mixture of types (general.file_type); NULL: none or unknown. */
@@ -140,6 +185,7 @@ json_t *hn_describe_summary(const hn_source *s) {
     uint64_t elements;
     json_t *types = types_describe(s, &elements);
     json_t *tokenizer = s->kind == HN_SOURCE_GGUF ? gguf_tokenizer(s) : hf_tokenizer(s);
-    return json_pack("{s:I, s:s?, s:o, s:o, s:o}", "elements", (json_int_t)elements, "quantisation", quantisation_of(s),
-                     "types", types, "tokenizer", tokenizer, "chat_template", template_describe(s));
+    return json_pack("{s:I, s:s?, s:o, s:o, s:o, s:o*}", "elements", (json_int_t)elements, "quantisation", quantisation_of(s),
+                     "types", types, "tokenizer", tokenizer, "chat_template", template_describe(s),
+                     "packed", packed_describe(s));
 }

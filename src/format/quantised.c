@@ -53,6 +53,64 @@ static bool find_saying(const hn_source *s, saying *out) {
            says("quantize_config.json", d[HN_HF_GPTQ], out) || says("quant_config.json", d[HN_HF_AWQ], out);
 }
 
+/* ---- packed integers ---------------------------------------------------------------------------------------------------- */
+
+static bool is_one_of(const json_t *value, const char *const *words) {
+    const char *text = json_string_value(value);
+    for (; text != NULL && *words != NULL; words++)
+        if (strcasecmp(text, *words) == 0) return true;
+    return value == NULL || json_is_null(value);
+}
+
+static unsigned width_of(const json_t *bits) {
+    const json_int_t n = json_integer_value(bits);
+    return json_is_integer(bits) && n > 0 && n < 32 ? 1u << n : 0;
+}
+
+/* compressed-tensors: those of all groups of modules whose codes are integers. */
+static unsigned widths_of_groups(const json_t *keys) {
+    const char *name;
+    json_t *group;
+    unsigned widths = 0;
+    json_object_foreach ((json_t *)(uintptr_t)json_object_get(keys, "config_groups"), name, group) {
+        const json_t *weights = json_object_get(group, "weights");
+        if (is_one_of(json_object_get(weights, "type"), (const char *const[]){"int", NULL}))
+            widths |= width_of(json_object_get(weights, "num_bits"));
+    }
+    return widths;
+}
+
+/* GPTQ: what `dynamic` says of single modules, too. */
+static unsigned widths_of_gptq(const json_t *keys) {
+    const char *pattern;
+    json_t *over;
+    unsigned widths = width_of(json_object_get(keys, "bits"));
+    json_object_foreach ((json_t *)(uintptr_t)json_object_get(keys, "dynamic"), pattern, over)
+        widths |= width_of(json_object_get(over, "bits"));
+    return widths;
+}
+
+hn_packed_scheme hn_quantised_scheme(const hn_source *s) {
+    static const char *const gemm[] = {"gemm", NULL}, *const versions[] = {"gptq", "gptq_v2", NULL};
+    hn_packed_scheme none = {HN_NOT_PACKED, 0, 0};
+    saying said;
+    if (s->kind != HN_SOURCE_HF || !find_saying(s, &said)) return none;
+    const json_t *keys = said.keys, *bits = json_object_get(keys, "bits"), *format = json_object_get(keys, "checkpoint_format");
+    if (strcmp(said.method, "awq") == 0) {
+        const unsigned widths = width_of(bits != NULL ? bits : json_object_get(keys, "w_bit"));
+        const bool read = is_one_of(json_object_get(keys, "version"), gemm) && is_one_of(json_object_get(keys, "format"), gemm);
+        return read && widths == 1u << 4 ? (hn_packed_scheme){HN_PACKED_AWQ, 0, widths} : none;
+    }
+    if (strcmp(said.method, "gptq") == 0) {
+        if (!is_one_of(format, versions) || json_is_true(json_object_get(keys, "is_marlin_format"))) return none;
+        const char *version = json_string_value(format);
+        return (hn_packed_scheme){HN_PACKED_GPTQ, version == NULL || strcasecmp(version, "gptq") == 0, widths_of_gptq(keys)};
+    }
+    if (strcmp(said.method, "compressed-tensors") == 0)
+        return (hn_packed_scheme){HN_PACKED_COMPRESSED, 0, widths_of_groups(keys)};
+    return none;
+}
+
 /* ---- the refusal ------------------------------------------------------------------------------------------------------- */
 
 typedef struct details {

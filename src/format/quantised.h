@@ -17,4 +17,12 @@ typedef struct hn_fp8_factors {
 /* Finds those of a tensor of matrices [inputs, outputs] (third dimension: `matrices` of them): a factor for each block of 128 x 128, or
  * one for all of a matrix where no block size is named. HUNCH_REFUSED: of another shape, missing, or by a key of the folder. */
 hunch_status hn_quantised_fp8(hn_source *s, const hn_tensor *t, int matrices, hn_fp8_factors *out, hunch_error *err);
+/* How a folder's packed integers are to be read (packed.c), as far as tensors do not say it. */
+typedef enum hn_packing { HN_NOT_PACKED, HN_PACKED_AWQ, HN_PACKED_GPTQ, HN_PACKED_COMPRESSED } hn_packing;
+typedef struct hn_packed_scheme {
+    hn_packing packing; /* HN_NOT_PACKED: the folder names no such method, or a version of it that is not read */
+    int zero_added;     /* to the stored zeros: 1 in version 1 of GPTQ's format */
+    unsigned widths;    /* bits of a code that the keys allow: 1 << 4 | 1 << 8, ... */
+} hn_packed_scheme;
+hn_packed_scheme hn_quantised_scheme(const hn_source *s);
 #endif

@@ -101,6 +101,8 @@ void hn_source_close(hn_source **source) {
     hn_turned_close(s);
     for (size_t i = 0; i < s->n_tensors; i++) {
         hn_free((char *)(uintptr_t)s->tensors[i].name);
+        if (s->tensors[i].view)
+            hn_packed_free(s->tensors[i].view->packed);
         hn_free(s->tensors[i].view);
     }
     for (size_t i = 0; i < s->n_files; i++) {
@@ -197,6 +199,14 @@ hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err) {
                        "%s: tensor %s appears twice (as number %zu and %zu); expected each name once",
                        tensor_path(s, &s->tensors[second]), s->tensors[first].name, first, second);
     return HUNCH_OK;
+}
+
+void hn_source_drop_unnamed(hn_source *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_tensors; i++)
+        if (s->tensors[i].name)
+            s->tensors[n++] = s->tensors[i];
+    s->n_tensors = n;
 }
 
 hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const char *file), void *user,

@@ -66,6 +66,15 @@ typedef struct hn_stored_part {
     size_t file;
 } hn_stored_part;
 
+/* Matrices that are stored by columns: [columns][rows] elements of some bytes, one after another. kind: those that are read in turns with
+ * others differ in it. */
+enum { HN_COLUMN_KINDS = 3 };
+typedef struct hn_by_columns {
+    hn_stored_part part;
+    size_t columns, rows, element;
+    int kind;
+} hn_by_columns;
+
 /* How the bytes of a virtual tensor are put together (tensor_view.c). */
 enum { HN_VIEW_PARTS = 4 };
 typedef struct hn_view_kind hn_view_kind;
@@ -74,6 +83,7 @@ typedef struct hn_tensor_view {
     hn_stored_part part[HN_VIEW_PARTS]; /* what it is put together from, as many as its kind has */
     size_t rows, row_bytes;             /* of each matrix, as they are read */
     bool alternating;                   /* hn_source_alternate */
+    struct hn_packed *packed;           /* owned: of packed integers (packed.c), else NULL */
 } hn_tensor_view;
 
 typedef struct hn_source_file {
@@ -124,14 +134,31 @@ hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, 
 /* Joins the tensors that a quantised matrix is stored as to one, of the matrix's name: X_blocks and X_scales to X, of type MXFP4
  * (tensor_view.c). HUNCH_REFUSED: their types or shapes do not belong together. */
 hunch_status hn_source_join(hn_source *s, hunch_error *err);
-/* Rows first, first + step, ... as they are stored, n of them, of a tensor that is stored by columns (turned_bands.c); any thread. trim
+/* Rows first, first + step, ... as they are stored, n of them, of matrices that are stored by columns (turned_bands.c); any thread. trim
  * gives the memory back that they are kept in. */
 typedef struct hn_turned_bands hn_turned_bands;
 hunch_status hn_turned_open(hn_source *s, hunch_error *err);
-hunch_status hn_turned_read(const hn_source *s, const hn_tensor *t, size_t first, size_t n, size_t step, unsigned char *to,
+hunch_status hn_turned_read(const hn_source *s, const hn_by_columns *c, size_t first, size_t n, size_t step, unsigned char *to,
                             hunch_error *err);
 void hn_turned_trim(hn_source *s);
 void hn_turned_close(hn_source *s);
+/* Joins the packed integers of AWQ, GPTQ and compressed-tensors: M.qweight, M.scales, .. to M.weight, of a type that has the same numbers
+ * (packed.c). HUNCH_REFUSED, naming the tensor: parts are missing, their types or shapes do not belong together, or a width is not read. */
+typedef struct hn_packed hn_packed;
+hunch_status hn_packed_join(hn_source *s, hunch_error *err);
+/* Rows first, first + step, ..., n of them, in blocks of the tensor's type. Any thread. HUNCH_REFUSED: a scale is not finite. */
+hunch_status hn_packed_read(const hn_source *s, const hn_tensor *t, size_t first, size_t n, size_t step, unsigned char *to,
+                            hunch_error *err);
+void hn_packed_free(hn_packed *p);
+/* How a matrix was stored. */
+typedef struct hn_packed_info {
+    const char *method; /* as quantization_config names it */
+    int bits;
+    size_t group;       /* inputs that share a scale */
+    bool act_order;     /* groups are in no order */
+} hn_packed_info;
+hn_packed_info hn_packed_get_info(const hn_packed *p);
+extern const hn_view_kind hn_view_packed; /* tensor_view.c */
 /* hn_source_read of a tensor with a view. */
 hunch_status hn_view_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err);
 
@@ -145,6 +172,7 @@ hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *na
 hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const char *file, hunch_error *err);
 /* Builds by_name; a name that appears twice is refused. */
 hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err);
+void hn_source_drop_unnamed(hn_source *s); /* removes the tensors without a name, which became part of another */
 /* found: false if the path is absent or null. */
 hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err);
 

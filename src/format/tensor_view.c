@@ -21,7 +21,7 @@ typedef struct view_read {
     const hn_source *s;
     const hn_tensor *t;
     const hn_tensor_view *v;
-    unsigned char *room; /* READ_BYTES, or what one row needs, if that is more */
+    unsigned char *room; /* READ_BYTES, or what one row needs, if that is more; none for packed integers */
     hunch_error *err;
 } view_read;
 
@@ -51,7 +51,13 @@ static void place_plain(const hn_tensor_view *v, size_t first, size_t step, hn_f
 
 /* By columns. */
 static hunch_status read_turned(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
-    return hn_turned_read(r->s, r->t, first, n, step, to, r->err);
+    const hn_tensor_view *v = r->v;
+    const size_t columns = (size_t)r->t->dims[0];
+    return hn_turned_read(r->s, &(hn_by_columns){v->part[0], columns, v->rows, v->row_bytes / columns, 0}, first, n, step, to, r->err);
+}
+
+static hunch_status read_packed(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
+    return hn_packed_read(r->s, r->t, first, n, step, to, r->err);
 }
 
 enum { MXFP4_CODES, MXFP4_SCALES };
@@ -74,6 +80,7 @@ static void place_mxfp4(const hn_tensor_view *v, size_t first, size_t step, hn_f
 }
 
 static const hn_view_kind plain = {read_plain, place_plain}, turned = {read_turned, NULL}, mxfp4 = {read_mxfp4, place_mxfp4};
+const hn_view_kind hn_view_packed = {read_packed, NULL};
 
 /* ---- reading -------------------------------------------------------------------------------------------------------- */
 
@@ -114,7 +121,7 @@ static hunch_status read_part(const view_read *r, size_t row, size_t off, size_t
 
 hunch_status hn_view_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err) {
     const hn_tensor_view *v = t->view;
-    const size_t room = v->row_bytes > READ_BYTES ? v->row_bytes : READ_BYTES;
+    const size_t room = v->packed ? 0 : v->row_bytes > READ_BYTES ? v->row_bytes : READ_BYTES;
     view_read r = {.s = s, .t = t, .v = v, .room = hn_alloc(room), .err = err};
     unsigned char *at = to;
     hunch_status st = r.room ? HUNCH_OK : hn_fail_memory(err, t->name, room);
@@ -289,28 +296,22 @@ static hunch_status join(const hn_source *s, const found_parts *f, hunch_error *
     return HUNCH_OK;
 }
 
-/* Removes the tensors without a name. */
-static void drop_unnamed(hn_source *s) {
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_tensors; i++)
-        if (s->tensors[i].name) s->tensors[n++] = s->tensors[i];
-    s->n_tensors = n;
-}
-
 hunch_status hn_source_join(hn_source *s, hunch_error *err) {
     enum { JOINS = sizeof joins / sizeof *joins };
     bool any = false;
+    hunch_status st = hn_packed_join(s, err);
+    if (st) return st;
     for (size_t i = 0; i < s->n_tensors; i++)
         for (int k = 0; k < JOINS; k++) any = any || begins(&s->tensors[i], &joins[k]);
     if (!any) return HUNCH_OK;
     found_parts *found = hn_zalloc(s->n_tensors, sizeof *found);
-    hunch_status st = found ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *found);
+    st = found ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *found);
     for (size_t i = 0; !st && i < s->n_tensors; i++)
         for (int k = 0; k < JOINS; k++)
             if (find_parts(s, &s->tensors[i], &joins[k], &found[i])) break;
     for (size_t i = 0; !st && i < s->n_tensors; i++)
         if (found[i].as) st = join(s, &found[i], err);
-    if (!st) drop_unnamed(s);
+    if (!st) hn_source_drop_unnamed(s);
     hn_free(found);
     return st;
 }

@@ -105,6 +105,35 @@ static void tokenizer_print(const json_t *d) {
     printf("  %-12s %s\n", "template", json_is_true(json_object_get(d, "chat_template")) ? "a chat template" : "none");
 }
 
+/* The values of a list, one after another. */
+static void list_print(const json_t *list) {
+    size_t i;
+    const json_t *value;
+    json_array_foreach (list, i, value) {
+        printf("%s", i ? ", " : " ");
+        if (json_is_string(value))
+            printf("%s", json_string_value(value));
+        else
+            printf("%lld", (long long)json_integer_value(value));
+    }
+}
+
+static void packed_print(const json_t *packed) {
+    if (!json_is_object(packed))
+        return;
+    printf("  %-12s %s, %lld matrices, bits", "packed", text_of(packed, "method"), int_of(packed, "matrices"));
+    list_print(json_object_get(packed, "bits"));
+    printf(", groups of");
+    list_print(json_object_get(packed, "groups"));
+    printf(", run as");
+    list_print(json_object_get(packed, "types"));
+    if (int_of(packed, "act_order") > 0)
+        printf("; %lld of them in act order, as F32", int_of(packed, "act_order"));
+    printf("\n  %-12s", "not packed");
+    list_print(json_object_get(packed, "plain"));
+    printf("\n");
+}
+
 static void unused_print(const json_t *unused, bool color) {
     enum { NAMED = 12 };
     size_t i, n = json_array_size(unused);
@@ -133,6 +162,7 @@ static void summary_print(const json_t *d, bool color) {
     printf("  %-12s %.1f M in %zu tensors, %s, %.2f bits each%s%s\n", "weights", weights / 1e6,
            json_array_size(json_object_get(d, "tensors")), tool_size_text(bytes, size),
            weights > 0 ? 8 * bytes / weights : 0, made ? ", made as " : "", made ? made : "");
+    packed_print(json_object_get(d, "packed"));
     tokenizer_print(d);
     if (refused) {
         printf("  %-12s %sno: %s%s\n", "runs", tool_style(color, 'r'), json_string_value(refused),
@@ -148,7 +178,9 @@ static void summary_print(const json_t *d, bool color) {
                tool_size_text((double)(int_of(model, "packed_bytes") - int_of(model, "packed_expert_bytes")), size));
         printf(" and %s of experts left in the file", tool_size_text((double)int_of(model, "expert_bytes"), size));
     }
-    printf(", or with --mapped %s left in the file\n", tool_size_text((double)int_of(model, "mapped_bytes"), size));
+    if (!json_is_object(json_object_get(d, "packed")))
+        printf(", or with --mapped %s left in the file", tool_size_text((double)int_of(model, "mapped_bytes"), size));
+    printf("\n");
     if (json_object_get(model, "table_bytes"))
         printf("  %-12s a table of %s stays in the file: a pass reads a row of it for each token\n", "",
                tool_size_text((double)int_of(model, "table_bytes"), size));
@@ -179,7 +211,7 @@ static int drafters_add(const tool_options *o, json_t *d) {
     hunch_engine *e = NULL;
     tool_method method;
     hunch_model_options_defaults(&mo);
-    mo.mapped = true;
+    mo.mapped = !json_is_object(json_object_get(d, "packed")); /* whose matrices cannot stay in the file */
     if (hunch_model_open(&m, o->model, &mo, &err) != HUNCH_OK)
         return tool_failed(&err);
     json_t *list = json_array();

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* packed.c - matrices of integers that a folder packs into words: AWQ's (AutoAWQ 0.2, "gemm"), GPTQ's (GPTQModel) and those of
+ * compressed-tensors ("pack-quantized", "int-quantized"). When the folder opens, the tensors of a module M become one virtual tensor
+ * M.weight (tensor_view.c); which modules are packed, their widths and groups are told by the tensors that are there, not by the lists
+ * in config.json.
+ *
+ * A weight is (code - zero) * scale, zero and scale of its group of inputs. That is the number of a block type, exactly:
+ *     codes of 2 and 3 bits, and of 4 with all zeros 8    Q4_0, whose codes are code - zero + 8
+ *     codes of 4 bits with other zeros                    Q5_0, of five bits: code - zero + 16
+ *     codes of 8 bits with all zeros 128                  Q8_0
+ * where groups are whole blocks of 32 inputs and the scale is an F16. All else becomes F32, which every such product fits into: groups
+ * that are no multiple of 32, or in no order (GPTQ's act order), zeros of 8 bits, scales that F16 does not hold.
+ *
+ * What is stored, [rows, columns], words of 32 bits, low field first:
+ *     AWQ   qweight [in, out/8]        field AWQ_PLACE[o % 8] of word o / 8    qzeros [groups, out/8], the same    scales [groups, out]
+ *     GPTQ  qweight [in*bits/32, out]  a column is a string of bits            qzeros [groups, out*bits/32]        scales [groups, out]
+ *     c.-t. weight_packed [out, in*bits/32], a row is one   weight_zero_point [out*bits/32, groups]   weight_scale [out, groups]
+ *           weight [out, in], I8                            weight_zero_point [out, groups], I8       the same
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "format/quantised.h"
+#include "format/source_private.h"
+
+enum { BLOCK = 32, WORD = 32, MOST_GROUPS = UINT16_MAX };
+
+/* Where AWQ has the code of output o: in this field of its word. */
+static const unsigned char AWQ_PLACE[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+/* Numbers as they are stored: `columns` elements for each of `rows` things, which are outputs, or as many as share a word. */
+typedef struct stored {
+    hn_by_columns at;
+    bool by_columns;
+} stored;
+
+struct hn_packed {
+    hn_packing packing;
+    bool bytes;          /* codes and zeros are I8, read as 0 to 255 with a middle of 128, and no strings of bits */
+    int bits, added;     /* added: to a zero that is stored */
+    size_t in, out, groups;
+    int sharing;         /* outputs that share an element of zeros (and of codes, AWQ) */
+    stored codes, scales, zeros; /* zeros.at.element 0: there are none, all are in the middle */
+    hn_dtype scale_type;
+    uint16_t *group_of;  /* owned: [in]; NULL: in order */
+    bool middle;         /* all zeros are */
+    bool narrow;         /* F16 holds all scales */
+};
+
+void hn_packed_free(hn_packed *p) {
+    if (!p) return;
+    hn_free(p->group_of);
+    hn_free(p);
+}
+
+hn_packed_info hn_packed_get_info(const hn_packed *p) {
+    static const char *const methods[] = {[HN_PACKED_AWQ] = "awq", [HN_PACKED_GPTQ] = "gptq", [HN_PACKED_COMPRESSED] = "compressed-tensors"};
+    return (hn_packed_info){methods[p->packing], p->bits, (p->in + p->groups - 1) / p->groups, p->group_of != NULL};
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+
+static hunch_status read_rows(const hn_source *s, const stored *from, size_t first, size_t n, void *to, hunch_error *err) {
+    const hn_by_columns *c = &from->at;
+    if (from->by_columns) return hn_turned_read(s, c, first, n, 1, to, err);
+    const hn_source_file *f = &s->files[c->part.file];
+    const size_t row = c->columns * c->element;
+    return hn_map_read(&f->map, f->path, (size_t)(c->part.data - f->map.data) + first * row, n * row, to, err);
+}
+
+static size_t row_bytes(const stored *from) { return from->at.columns * from->at.element; }
+
+/* Field number `at` of a string of fields. */
+static int field(const unsigned char *words, int bits, size_t at) {
+    const size_t from = at * (size_t)bits, byte = from / 8;
+    const unsigned shift = (unsigned)(from % 8);
+    unsigned value = words[byte] >> shift;
+    if (shift + (unsigned)bits > 8) value |= (unsigned)words[byte + 1] << (8 - shift);
+    return (int)(value & ((1u << bits) - 1));
+}
+
+static int middle_of(const hn_packed *p) { return 1 << (p->bits - 1); }
+
+/* Of a group's element, the zero of an output. */
+static int zero_at(const hn_packed *p, const unsigned char *element, size_t output) {
+    const size_t within = output % (size_t)p->sharing;
+    if (p->bytes) return *element ^ 128;
+    const int zero = field(element, p->bits, p->packing == HN_PACKED_AWQ ? AWQ_PLACE[within] : within);
+    return (zero + p->added) & ((1 << p->bits) - 1);
+}
+
+static float scale_at(hn_dtype type, const unsigned char *at) {
+    float f;
+    uint16_t half;
+    if (type == HN_F32) {
+        memcpy(&f, at, sizeof f);
+        return f;
+    }
+    memcpy(&half, at, sizeof half);
+    return type == HN_F16 ? hn_f16_to_f32(half) : hn_bf16_to_f32(half);
+}
+
+static bool fits_f16(float f) { return isfinite(f) && hn_f16_to_f32(hn_f32_to_f16(f)) == f; }
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------------- */
+
+/* One row, taken apart. */
+typedef struct row {
+    uint8_t *code; /* [in] */
+    float *scale;  /* [groups] */
+    uint8_t *zero; /* [groups] */
+    unsigned char *room; /* of what is stored of the row's codes, zeros or scales; 64-byte aligned */
+} row;
+
+/* The codes of a row. The loops are such as compilers make vectors of: they are most of the time of a load. */
+static void unpack(const hn_packed *p, const unsigned char *restrict from, size_t output, uint8_t *restrict code) {
+    const size_t n = p->in;
+    if (p->bytes)
+        for (size_t i = 0; i < n; i++) code[i] = from[i] ^ 128;
+    else if (p->packing == HN_PACKED_AWQ) {
+        const uint32_t *restrict word = (const uint32_t *)(const void *)from;
+        const int shift = 4 * AWQ_PLACE[output % 8];
+        for (size_t i = 0; i < n; i++) code[i] = (uint8_t)(word[i] >> shift & 15);
+    } else if (p->bits == 4) {
+        for (size_t i = 0; i < n / 2; i++) {
+            code[2 * i] = from[i] & 15;
+            code[2 * i + 1] = from[i] >> 4;
+        }
+        if (n % 2) code[n - 1] = from[n / 2] & 15;
+    } else if (p->bits == 8)
+        memcpy(code, from, n);
+    else
+        for (size_t i = 0; i < n; i++) code[i] = (uint8_t)field(from, p->bits, i);
+}
+
+static hunch_status read_scales(const hn_source *s, const hn_tensor *t, size_t output, row *r, hunch_error *err) {
+    const hn_packed *p = t->view->packed;
+    hunch_status st = read_rows(s, &p->scales, output, 1, r->room, err);
+    for (size_t g = 0; !st && g < p->groups; g++) {
+        r->scale[g] = scale_at(p->scale_type, r->room + g * p->scales.at.element);
+        if (!isfinite(r->scale[g]))
+            st = hn_fail(err, HUNCH_REFUSED, "%s: the scales of tensor %s: that of row %zu, group %zu is not finite", s->path, t->name,
+                         output, g);
+    }
+    return st;
+}
+
+static hunch_status read_zeros(const hn_source *s, const hn_packed *p, size_t output, row *r, hunch_error *err) {
+    const size_t element = p->zeros.at.element;
+    hunch_status st = element ? read_rows(s, &p->zeros, output / (size_t)p->sharing, 1, r->room, err) : HUNCH_OK;
+    for (size_t g = 0; !st && g < p->groups; g++)
+        r->zero[g] = (uint8_t)(element ? zero_at(p, r->room + g * element, output) : middle_of(p));
+    return st;
+}
+
+static hunch_status read_row(const hn_source *s, const hn_tensor *t, size_t output, row *r, hunch_error *err) {
+    const hn_packed *p = t->view->packed;
+    hunch_status st = read_scales(s, t, output, r, err);
+    if (!st) st = read_zeros(s, p, output, r, err);
+    if (!st) st = read_rows(s, &p->codes, p->packing == HN_PACKED_AWQ ? output / 8 : output, 1, r->room, err);
+    if (!st) unpack(p, r->room, output, r->code);
+    return st;
+}
+
+/* Bit 4 of each of eight bytes, as eight bits. */
+static uint8_t fifth_bits(const uint8_t code[8]) {
+    uint64_t x = 0;
+    for (int i = 0; i < 8; i++) x |= (uint64_t)code[i] << 8 * i;
+    return (uint8_t)((x >> 4 & 0x0101010101010101u) * 0x0102040810204080u >> 56);
+}
+
+/* A block of 32 codes in a type's form, behind its scale; zero: what is subtracted from them. */
+static void put_block(hn_dtype type, const uint8_t *restrict code, uint8_t zero, unsigned char *restrict to) {
+    const uint8_t middle = type == HN_Q8_0 ? 0 : type == HN_Q5_0 ? 16 : 8, more = (uint8_t)(middle - zero);
+    uint8_t own[BLOCK];
+    for (int i = 0; i < BLOCK; i++) own[i] = (uint8_t)(code[i] + more);
+    if (type == HN_Q8_0) {
+        memcpy(to, own, sizeof own);
+        return;
+    }
+    for (int i = 0; type == HN_Q5_0 && i < 4; i++) *to++ = fifth_bits(own + 8 * i);
+    for (int i = 0; i < BLOCK / 2; i++) to[i] = (unsigned char)((own[i] & 15) | own[i + BLOCK / 2] << 4);
+}
+
+static void put_row(const hn_packed *p, hn_dtype type, const row *r, unsigned char *to) {
+    const size_t group = p->in / p->groups, bytes = (size_t)hn_dtype_block_bytes(type);
+    for (size_t i = 0; i < p->in && type == HN_F32; i++) {
+        const size_t g = p->group_of ? p->group_of[i] : i / group;
+        const float w = (float)(r->code[i] - r->zero[g]) * r->scale[g];
+        memcpy(to + i * sizeof w, &w, sizeof w);
+    }
+    for (size_t g = 0; g < p->groups && type != HN_F32; g++) {
+        const uint16_t scale = hn_f32_to_f16(r->scale[g]);
+        for (size_t i = g * group; i < (g + 1) * group; i += BLOCK, to += bytes) {
+            memcpy(to, &scale, sizeof scale);
+            put_block(type, r->code + i, r->zero[g], to + sizeof scale);
+        }
+    }
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Memory for one row; NULL on failure. */
+static unsigned char *row_open(const hn_packed *p, row *r) {
+    const size_t room = (larger(row_bytes(&p->codes), larger(row_bytes(&p->scales), row_bytes(&p->zeros))) + 63) & ~(size_t)63;
+    unsigned char *at = hn_alloc(room + p->groups * (sizeof *r->scale + sizeof *r->zero) + p->in);
+    if (!at) return NULL;
+    r->room = at;
+    r->scale = (float *)(void *)(at + room);
+    r->zero = at + room + p->groups * sizeof *r->scale;
+    r->code = r->zero + p->groups;
+    return at;
+}
+
+hunch_status hn_packed_read(const hn_source *s, const hn_tensor *t, size_t first, size_t n, size_t step, unsigned char *to,
+                            hunch_error *err) {
+    const hn_packed *p = t->view->packed;
+    row r = {0};
+    unsigned char *room = row_open(p, &r);
+    hunch_status st = room ? HUNCH_OK : hn_fail_memory(err, t->name, t->view->row_bytes);
+    for (size_t i = 0; !st && i < n; i++, to += t->view->row_bytes) {
+        st = read_row(s, t, first + i * step, &r, err);
+        if (!st) put_row(p, t->dtype, &r, to);
+    }
+    hn_free(room);
+    return st;
+}
+
+/* ---- joining ------------------------------------------------------------------------------------------------------------- */
+
+enum { CODES, SCALES, ZEROS, /* of these three, also the kinds of columns */ ORDER, SHAPE, PARTS };
+static const char *const gptq_names[PARTS] = {"qweight", "scales", "qzeros", "g_idx", NULL},
+                  *const compressed_names[PARTS] = {"weight_packed", "weight_scale", "weight_zero_point", "weight_g_idx", "weight_shape"},
+                  *const bytes_names[PARTS] = {"weight", "weight_scale", "weight_zero_point", "weight_g_idx", NULL};
+
+/* The tensors of a module. */
+typedef struct module {
+    const char *const *names; /* NULL: it is not packed */
+    hn_tensor *part[PARTS];   /* NULL: absent */
+    hn_packed *packed;        /* owned until it is the tensor's */
+    hn_dtype as;
+} module;
+
+typedef struct joiner {
+    hn_source *s;
+    hn_packed_scheme scheme;
+    module *of; /* [n_tensors]: of the tensor that has the codes */
+    hunch_error *err;
+} joiner;
+
+static hunch_status refuse(const joiner *j, const module *m, int part, const char *expected) {
+    const hn_tensor *t = m->part[part];
+    if (t) return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s: %s", j->s->path, t->name, expected);
+    return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has no %s beside it: %s", j->s->path, m->part[CODES]->name, m->names[part], expected);
+}
+
+static const char *const *names_of(const hn_packed_scheme *scheme, const hn_tensor *t) {
+    const char *dot = strrchr(t->name, '.'), *end = dot ? dot + 1 : t->name;
+    const bool compressed = scheme->packing == HN_PACKED_COMPRESSED;
+    if (!t->known) return NULL;
+    if (!compressed && t->dtype == HN_I32 && strcmp(end, gptq_names[CODES]) == 0) return gptq_names;
+    if (compressed && t->dtype == HN_I32 && strcmp(end, compressed_names[CODES]) == 0) return compressed_names;
+    return compressed && t->dtype == HN_I8 && strcmp(end, bytes_names[CODES]) == 0 ? bytes_names : NULL;
+}
+
+/* A matrix's [outer, inner] as its shape has them: the inner one is contiguous. */
+static size_t inner(const hn_tensor *t) { return (size_t)t->dims[0]; }
+static size_t outer(const hn_tensor *t) { return t->n_dims > 1 ? (size_t)t->dims[1] : 1; }
+static bool is_matrix(const hn_tensor *t, size_t rows, size_t columns) {
+    return t->n_dims == 2 && outer(t) == rows && inner(t) == columns;
+}
+
+static stored stored_of(const module *m, int part, bool by_columns, size_t rows, size_t columns, size_t element) {
+    const hn_tensor *t = m->part[part];
+    return (stored){{{t->data, t->file}, columns, rows, element, part}, by_columns};
+}
+
+/* Outputs whose codes of this many bits are whole words. */
+static int outputs_a_word(int bits) { return WORD % bits == 0 ? WORD / bits : WORD; }
+
+static hunch_status check_width(const joiner *j, const module *m, int bits) {
+    char expected[120];
+    const char *known = j->scheme.packing == HN_PACKED_GPTQ ? "2, 3, 4 or 8" : j->scheme.packing == HN_PACKED_AWQ ? "4" : "4 or 8";
+    const bool read = bits == 4 || (bits == 8 && j->scheme.packing != HN_PACKED_AWQ) ||
+                      ((bits == 2 || bits == 3) && j->scheme.packing == HN_PACKED_GPTQ);
+    if (read && (j->scheme.widths >> bits & 1)) return HUNCH_OK;
+    snprintf(expected, sizeof expected, read ? "its codes have %d bits, which quantization_config does not name"
+                                             : "its codes have %d bits, expected %s", bits, known);
+    return refuse(j, m, CODES, expected);
+}
+
+/* AWQ and GPTQ: all is stored by columns. */
+static hunch_status plan_columns(const joiner *j, module *m) {
+    hn_packed *p = m->packed;
+    const hn_tensor *codes = m->part[CODES], *scales = m->part[SCALES], *zeros = m->part[ZEROS];
+    const bool awq = j->scheme.packing == HN_PACKED_AWQ;
+    p->out = inner(scales);
+    p->groups = outer(scales);
+    p->bits = awq || p->out == 0 ? 4 : (int)(inner(zeros) * WORD / p->out < WORD ? inner(zeros) * WORD / p->out : WORD);
+    hunch_status st = check_width(j, m, p->bits);
+    if (st) return st;
+    const size_t bits = (size_t)p->bits, words = outer(codes);
+    p->in = awq ? words : words * WORD / bits;
+    p->sharing = outputs_a_word(p->bits);
+    if (!is_matrix(codes, awq ? p->in : p->in * bits / WORD, awq ? p->out / 8 : p->out) || (!awq && p->in * bits != words * WORD))
+        return refuse(j, m, CODES, "its shape does not belong to that of the scales beside it");
+    if (p->out % (size_t)p->sharing || !is_matrix(zeros, p->groups, p->out * bits / WORD))
+        return refuse(j, m, ZEROS, "its shape does not belong to that of the scales beside it");
+    p->codes = awq ? stored_of(m, CODES, true, p->out / 8, p->in, 4) : stored_of(m, CODES, true, p->out, words, 4);
+    p->scales = stored_of(m, SCALES, true, p->out, p->groups, (size_t)hn_dtype_block_bytes(scales->dtype));
+    p->zeros = stored_of(m, ZEROS, true, p->out / (size_t)p->sharing, p->groups, (size_t)p->sharing * bits / 8);
+    p->added = j->scheme.zero_added;
+    return HUNCH_OK;
+}
+
+/* compressed-tensors: the codes of a row are a string of bits, or bytes. */
+static hunch_status plan_rows(const joiner *j, module *m) {
+    hn_packed *p = m->packed;
+    const hn_tensor *codes = m->part[CODES], *scales = m->part[SCALES], *zeros = m->part[ZEROS];
+    int64_t shape[2] = {(int64_t)outer(codes), (int64_t)inner(codes)};
+    hunch_status st = m->part[SHAPE] ? hn_source_read_integers(j->s, m->part[SHAPE], 2, 1, INT32_MAX, shape, j->err) : HUNCH_OK;
+    if (st) return st;
+    p->bytes = m->names == bytes_names;
+    p->out = (size_t)shape[0];
+    p->in = (size_t)shape[1];
+    p->bits = p->bytes ? 8 : inner(codes) * WORD / p->in < WORD ? (int)(inner(codes) * WORD / p->in) : WORD;
+    st = check_width(j, m, p->bits);
+    if (st) return st;
+    const size_t bits = (size_t)p->bits, words = p->bytes ? p->in : (p->in * bits + WORD - 1) / WORD;
+    p->sharing = p->bytes ? 1 : outputs_a_word(p->bits);
+    p->groups = scales->n_dims > 1 || p->out == 1 ? inner(scales) : 1;
+    if (!is_matrix(codes, p->out, words)) return refuse(j, m, CODES, "its shape is not that which weight_shape and its bits give");
+    if (scales->n_dims > 1 ? !is_matrix(scales, p->out, p->groups) : inner(scales) != p->out)
+        return refuse(j, m, SCALES, "expected a scale for each row, and each group of its inputs");
+    const size_t shared = (p->out + (size_t)p->sharing - 1) / (size_t)p->sharing;
+    if (zeros && (p->bytes ? !hn_tensor_has_integers(zeros) || zeros->dtype != HN_I8 : zeros->dtype != HN_I32))
+        return refuse(j, m, ZEROS, p->bytes ? "expected type I8" : "expected type I32");
+    if (zeros && (zeros->n_dims > 1 ? !is_matrix(zeros, shared, p->groups) : p->groups != 1 || inner(zeros) != shared))
+        return refuse(j, m, ZEROS, "its shape does not belong to that of the scales beside it");
+    p->codes = stored_of(m, CODES, false, p->out, words, p->bytes ? 1 : 4);
+    p->scales = stored_of(m, SCALES, false, p->out, p->groups, (size_t)hn_dtype_block_bytes(scales->dtype));
+    if (zeros) p->zeros = stored_of(m, ZEROS, false, shared, p->groups, p->bytes ? 1 : 4);
+    return HUNCH_OK;
+}
+
+/* The list of groups; none is kept if it is in order. */
+static hunch_status read_order(const joiner *j, module *m) {
+    hn_packed *p = m->packed;
+    const hn_tensor *t = m->part[ORDER];
+    const size_t group = p->in / p->groups;
+    if (!t) return HUNCH_OK;
+    int64_t *of = hn_alloc(p->in * sizeof *of);
+    p->group_of = hn_alloc(p->in * sizeof *p->group_of);
+    hunch_status st = of && p->group_of ? hn_source_read_integers(j->s, t, p->in, 0, (int64_t)p->groups - 1, of, j->err)
+                                        : hn_fail_memory(j->err, t->name, p->in * sizeof *of);
+    bool ordered = !st && p->in % p->groups == 0;
+    for (size_t i = 0; !st && i < p->in; i++) {
+        p->group_of[i] = (uint16_t)of[i];
+        ordered = ordered && (size_t)of[i] == i / group;
+    }
+    hn_free(of);
+    if (!ordered) return st;
+    hn_free(p->group_of);
+    p->group_of = NULL;
+    return HUNCH_OK;
+}
+
+/* Looks at all zeros and scales: which type has the same numbers depends on them. They are a sixtieth of the file. */
+static hunch_status look_at_numbers(const joiner *j, hn_packed *p) {
+    const size_t n = larger(row_bytes(&p->zeros), row_bytes(&p->scales));
+    unsigned char *room = hn_alloc(n);
+    hunch_status st = room ? HUNCH_OK : hn_fail_memory(j->err, "scales", n);
+    p->middle = p->narrow = true;
+    for (size_t o = 0; !st && p->zeros.at.element && p->middle && o < p->out; o++) {
+        if (o % (size_t)p->sharing == 0) st = read_rows(j->s, &p->zeros, o / (size_t)p->sharing, 1, room, j->err);
+        for (size_t g = 0; !st && g < p->groups; g++)
+            p->middle = p->middle && zero_at(p, room + g * p->zeros.at.element, o) == middle_of(p);
+    }
+    for (size_t o = 0; !st && p->scale_type != HN_F16 && p->narrow && o < p->out; o++) {
+        st = read_rows(j->s, &p->scales, o, 1, room, j->err);
+        for (size_t g = 0; !st && g < p->groups; g++)
+            p->narrow = p->narrow && fits_f16(scale_at(p->scale_type, room + g * p->scales.at.element));
+    }
+    hn_free(room);
+    return st;
+}
+
+static hn_dtype type_of(const hn_packed *p) {
+    if (p->in % BLOCK || p->in / p->groups % BLOCK || p->group_of || !p->narrow) return HN_F32;
+    if (p->bits == 8) return p->middle ? HN_Q8_0 : HN_F32;
+    return p->bits == 4 && !p->middle ? HN_Q5_0 : HN_Q4_0;
+}
+
+static hunch_status plan_module(const joiner *j, module *m) {
+    const bool by_rows = j->scheme.packing == HN_PACKED_COMPRESSED;
+    const hn_tensor *scales = m->part[SCALES], *zeros = m->part[ZEROS];
+    hn_packed *p = m->packed = hn_zalloc(1, sizeof *p);
+    if (!p) return hn_fail_memory(j->err, m->part[CODES]->name, sizeof *p);
+    p->packing = j->scheme.packing;
+    if (!scales || !scales->known || scales->dtype > HN_BF16) return refuse(j, m, SCALES, "expected one of type F16, BF16 or F32");
+    if (!by_rows && (!zeros || !zeros->known || zeros->dtype != HN_I32)) return refuse(j, m, ZEROS, "expected one of type I32");
+    if (m->names == compressed_names && !m->part[SHAPE]) return refuse(j, m, SHAPE, "expected the matrix's two sizes");
+    p->scale_type = scales->dtype;
+    hunch_status st = by_rows ? plan_rows(j, m) : plan_columns(j, m);
+    if (st) return st;
+    if (p->in == 0 || p->out == 0 || p->groups == 0 || p->groups > MOST_GROUPS || (!m->part[ORDER] && p->in % p->groups))
+        return refuse(j, m, SCALES, "its number of groups does not divide the matrix's inputs");
+    st = read_order(j, m);
+    if (!st) st = look_at_numbers(j, p);
+    m->as = type_of(p);
+    return st;
+}
+
+static hunch_status find_module(const joiner *j, size_t at) {
+    hn_tensor *t = &j->s->tensors[at];
+    module *m = &j->of[at];
+    char name[HN_MAX_NAME + 32];
+    const char *const *names = names_of(&j->scheme, t);
+    if (!names) return HUNCH_OK;
+    const int front = (int)(strlen(t->name) - strlen(names[CODES]));
+    *m = (module){.names = names, .part = {t}};
+    for (int i = SCALES; i < PARTS; i++) {
+        if (!names[i]) continue;
+        snprintf(name, sizeof name, "%.*s%s", front, t->name, names[i]);
+        const ptrdiff_t found = hn_name_index_find(&j->s->by_name, name);
+        if (found >= 0) m->part[i] = &j->s->tensors[found];
+    }
+    if (names == bytes_names && !m->part[SCALES]) { /* some other bytes */
+        m->names = NULL;
+        return HUNCH_OK;
+    }
+    return plan_module(j, m);
+}
+
+/* The type that holds the numbers of both. */
+static hn_dtype both(hn_dtype a, hn_dtype b) {
+    if (a == b) return a;
+    return (a == HN_Q4_0 || a == HN_Q5_0) && (b == HN_Q4_0 || b == HN_Q5_0) ? HN_Q5_0 : HN_F32;
+}
+
+/* The length of what the names of a layer's experts begin with; 0: it is not an expert's. */
+static size_t layer_of_experts(const char *name) {
+    static const char experts[] = ".experts.";
+    const char *at = strstr(name, experts);
+    return at ? (size_t)(at - name) + strlen(experts) : 0;
+}
+
+/* Experts of a layer are one weight, of one type: all take that which holds the numbers of each. */
+static void agree(const joiner *j) {
+    const hn_name_index *x = &j->s->by_name; /* sorted: a layer's stand together */
+    for (size_t i = 0, end; i < x->count; i = end) {
+        const char *name = x->names[i].name;
+        const size_t same = layer_of_experts(name);
+        hn_dtype as = HN_DTYPES;
+        for (end = i; end < x->count && strncmp(x->names[end].name, name, same) == 0 && (same || end == i); end++) {
+            const module *m = &j->of[x->names[end].index];
+            if (m->names) as = as == HN_DTYPES ? m->as : both(as, m->as);
+        }
+        for (size_t k = i; same && k < end; k++) j->of[x->names[k].index].as = as;
+    }
+}
+
+/* Makes the tensor with the codes M.weight; the others lose their names. */
+static hunch_status join(const joiner *j, module *m) {
+    hn_tensor *t = m->part[CODES];
+    const hn_packed *p = m->packed;
+    const size_t front = strlen(t->name) - strlen(m->names[CODES]);
+    char name[HN_MAX_NAME + 32];
+    size_t one = 0, bytes = 0;
+    snprintf(name, sizeof name, "%.*sweight", (int)front, t->name);
+    if (!hn_dtype_row_bytes(m->as, p->in, &one) || !hn_mul_size(one, p->out, &bytes)) return refuse(j, m, CODES, "it is too large");
+    char *own = hn_strdup(name);
+    t->view = hn_zalloc(1, sizeof *t->view);
+    if (!own || !t->view) {
+        hn_free(own);
+        return hn_fail_memory(j->err, t->name, strlen(name) + 1 + sizeof *t->view);
+    }
+    *t->view = (hn_tensor_view){.kind = &hn_view_packed, .rows = p->out, .row_bytes = one, .packed = m->packed};
+    m->packed = NULL;
+    hn_free((char *)(uintptr_t)t->name);
+    t->name = own;
+    t->dtype = m->as;
+    snprintf(t->type_name, sizeof t->type_name, "%s", hn_dtype_name(t->dtype));
+    t->n_dims = 2;
+    t->dims[0] = p->in;
+    t->dims[1] = p->out;
+    t->bytes = bytes;
+    t->data = NULL;
+    for (int i = SCALES; i < PARTS; i++) {
+        if (!m->part[i]) continue;
+        hn_free((char *)(uintptr_t)m->part[i]->name);
+        m->part[i]->name = NULL;
+    }
+    return HUNCH_OK;
+}
+
+hunch_status hn_packed_join(hn_source *s, hunch_error *err) {
+    joiner j = {.s = s, .scheme = hn_quantised_scheme(s), .err = err};
+    bool any = false;
+    if (j.scheme.packing == HN_NOT_PACKED) return HUNCH_OK;
+    for (size_t i = 0; i < s->n_tensors; i++) any = any || names_of(&j.scheme, &s->tensors[i]);
+    if (!any) return HUNCH_OK;
+    j.of = hn_zalloc(s->n_tensors, sizeof *j.of);
+    hunch_status st = j.of ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *j.of);
+    if (!st) st = hn_turned_open(s, err);
+    for (size_t i = 0; !st && i < s->n_tensors; i++) st = find_module(&j, i);
+    if (!st) agree(&j);
+    for (size_t i = 0; !st && i < s->n_tensors; i++)
+        if (j.of[i].names) st = join(&j, &j.of[i]);
+    for (size_t i = 0; j.of && i < s->n_tensors; i++) hn_packed_free(j.of[i].packed);
+    hn_free(j.of);
+    hn_turned_trim(s);
+    if (!st) hn_source_drop_unnamed(s);
+    return st;
+}
