@@ -75,9 +75,11 @@ static inline void keys_read(parts *p, const char *path) {
 }
 
 static inline void parts_read(parts *p, const char *path) {
+    const size_t len = strlen(path), end = strlen(".safetensors");
+    const bool as_stored = len > end && !strcmp(path + len - end, ".safetensors"); /* the tensors of a folder, none joined */
     hn_source *s = NULL;
     *p = (parts){.n = 0};
-    must(hn_source_open(&s, path, err));
+    must(as_stored ? hn_source_open_safetensors(&s, path, err) : hn_source_open(&s, path, err));
     for (size_t i = 0; i < hn_source_tensor_count(s); i++) {
         const hn_tensor *t = hn_source_tensor(s, i);
         bytes_put(&part_add(p, t->name, t->dtype, t->n_dims, t->dims)->data, t->data, t->bytes);

@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#include "engine/engine.h"
 #include "expert_parts.h"
 
 enum { N = 9, MOST_VOCAB = 512 };
@@ -71,6 +72,17 @@ static void refused_both(const char *path, const char *words) {
     refused(path, words);
     assert_int_equal(hn_convert(path, out, &err), HUNCH_REFUSED);
     if (!strstr(err.message, words)) fail_msg("convert: \"%s\", expected \"%s\"", err.message, words);
+}
+
+/* Its matrices cannot stay in the file. */
+static void refused_mapped(const char *path) {
+    hunch_model_options mo;
+    hunch_model *m = NULL;
+    hunch_error err = {0};
+    hunch_model_options_defaults(&mo);
+    mo.mapped = true;
+    assert_int_equal(hunch_model_open(&m, path, &mo, &err), HUNCH_REFUSED);
+    if (!strstr(err.message, "cannot stay in the file")) fail_msg("%s", err.message);
 }
 
 /* ---- the output --------------------------------------------------------------------------------------------------------- */
@@ -292,9 +304,74 @@ static void test_named_methods(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_true(distance_to(&want, quantised_folder(&cases[i])) == 0);
 }
 
+/* ---- act order ---------------------------------------------------------------------------------------------------------------- */
+
+#define GPTQ "goldens/qwen2-gptq"
+
+/* Reverses the numbers of a matrix' groups: the same weights, in no order. */
+static void reverse_groups(part *t) {
+    const char *dot = strrchr(t->name, '.');
+    const bool list = !strcmp(dot, ".g_idx"), rows = !strcmp(dot, ".scales") || !strcmp(dot, ".qzeros");
+    int32_t *of = (int32_t *)(void *)t->data.at;
+    const size_t n = rows ? t->dims[1] : 0, row = rows ? t->data.size / n : 0;
+    for (size_t i = 0; list && i < t->dims[0]; i++) of[i] = (int32_t)(t->dims[0] / 64) - 1 - of[i]; /* groups of 64 */
+    for (size_t g = 0; g < n / 2; g++)
+        for (size_t k = 0; k < row; k++) {
+            unsigned char *a = t->data.at + g * row + k, *b = t->data.at + (n - 1 - g) * row + k, kept = *a;
+            *a = *b;
+            *b = kept;
+        }
+}
+
+static void greedy(hunch_model *m, const char *draft, answer *out) {
+    static const hunch_token text[N] = {5, 77, 301, 9, 44, 260, 5, 77, 12};
+    hunch_engine *e = open_engine(m, draft, 1, 64, HUNCH_KV_DEFAULT, 64, 128);
+    hunch_request r;
+    hunch_request_defaults(&r, m);
+    r.prompt = text;
+    r.n_prompt = N;
+    r.max_tokens = 40;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.top_p = 1};
+    run_requests(e, &r, 1, false, out);
+    hunch_engine_close(&e);
+}
+
+/* Matrices whose inputs are sorted when they are loaded, as block types: the logits are those of the same folder in order but for the order
+ * of sums, and drafts change no token. Converted it is plain floats. */
+static void test_act_order(void **state) {
+    (void)state;
+    static logits want, got;
+    parts p;
+    char made[800];
+    snprintf(made, sizeof made, "%s", test_path("ordered.gguf"));
+    parts_read(&p, data_path(GPTQ "/model.safetensors"));
+    for (int i = 0; i < p.n; i++) reverse_groups(&p.at[i]);
+    const char *folder = folder_of(&p, data_path(GPTQ), NULL, NULL);
+    logits_of(data_path(GPTQ), false, &want);
+    logits_of(folder, false, &got);
+    if (distance(&want, &got) > 1e-5) fail_msg("in act order the logits are %g off", distance(&want, &got));
+    assert_true(distance(&want, &got) > 0); /* they are sorted: sums have another order */
+    refused_mapped(folder);
+    hunch_model *m = open_model(folder, "best", test_threads(), HUNCH_PRECISION_NATIVE);
+    assert_true(m->target.sorted_width == 256 && m->target.layer[0].q.dtype == HN_Q5_0 && m->target.layer[0].q.order.mem);
+    answer plain = {0}, drafted = {0};
+    greedy(m, NULL, &plain);
+    greedy(m, "ngram", &drafted);
+    assert_same(&plain, &drafted, "act order");
+    answer_free(&plain);
+    answer_free(&drafted);
+    hunch_model_close(&m);
+    unlink(made);
+    must(hn_convert(folder, made, err));
+    if (distance_to(&want, made) > 1e-5) fail_msg("the GGUF is %g off", distance_to(&want, made));
+    parts_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_own_output),      cmocka_unit_test(test_inverse_factors),
                                        cmocka_unit_test(test_whole_factors),   cmocka_unit_test(test_refused_factors),
-                                       cmocka_unit_test(test_quantised),       cmocka_unit_test(test_named_methods)};
+                                       cmocka_unit_test(test_quantised),       cmocka_unit_test(test_named_methods),
+                                       cmocka_unit_test(test_act_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

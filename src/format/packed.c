@@ -9,7 +9,8 @@
  *     codes of 4 bits with other zeros                    Q5_0, of five bits: code - zero + 16
  *     codes of 8 bits with all zeros 128                  Q8_0
  * where groups are whole blocks of 32 inputs and the scale is an F16. All else becomes F32, which every such product fits into: groups
- * that are no multiple of 32, or in no order (GPTQ's act order), zeros of 8 bits, scales that F16 does not hold.
+ * that are no multiple of 32, or in no order (GPTQ's act order; a loader that can permute inputs sorts them, hn_source_sort), zeros of 8
+ * bits, scales that F16 does not hold.
  *
  * What is stored, [rows, columns], words of 32 bits, low field first:
  *     AWQ   qweight [in, out/8]        field AWQ_PLACE[o % 8] of word o / 8    qzeros [groups, out/8], the same    scales [groups, out]
@@ -46,6 +47,7 @@ struct hn_packed {
     stored codes, scales, zeros; /* zeros.at.element 0: there are none, all are in the middle */
     hn_dtype scale_type;
     uint16_t *group_of;  /* owned: [in]; NULL: in order */
+    int32_t *order;      /* owned: [in] the inputs of group 0, of group 1, ...; NULL: rows are read as they are (hn_source_sort) */
     bool middle;         /* all zeros are */
     bool narrow;         /* F16 holds all scales */
 };
@@ -53,6 +55,7 @@ struct hn_packed {
 void hn_packed_free(hn_packed *p) {
     if (!p) return;
     hn_free(p->group_of);
+    hn_free(p->order);
     hn_free(p);
 }
 
@@ -185,8 +188,24 @@ static void put_block(hn_dtype type, const uint8_t *restrict code, uint8_t zero,
     for (int i = 0; i < BLOCK / 2; i++) to[i] = (unsigned char)((own[i] & 15) | own[i + BLOCK / 2] << 4);
 }
 
+/* The blocks of a row whose inputs are sorted by groups. */
+static void put_sorted(const hn_packed *p, hn_dtype type, const row *r, unsigned char *to) {
+    uint8_t code[BLOCK];
+    for (size_t i = 0; i < p->in; i += BLOCK, to += hn_dtype_block_bytes(type)) {
+        const size_t g = p->group_of[p->order[i]];
+        const uint16_t scale = hn_f32_to_f16(r->scale[g]);
+        for (int k = 0; k < BLOCK; k++) code[k] = r->code[p->order[i + (size_t)k]];
+        memcpy(to, &scale, sizeof scale);
+        put_block(type, code, r->zero[g], to + sizeof scale);
+    }
+}
+
 static void put_row(const hn_packed *p, hn_dtype type, const row *r, unsigned char *to) {
     const size_t group = p->in / p->groups, bytes = (size_t)hn_dtype_block_bytes(type);
+    if (p->order) {
+        put_sorted(p, type, r, to);
+        return;
+    }
     for (size_t i = 0; i < p->in && type == HN_F32; i++) {
         const size_t g = p->group_of ? p->group_of[i] : i / group;
         const float w = (float)(r->code[i] - r->zero[g]) * r->scale[g];
@@ -388,10 +407,14 @@ static hunch_status look_at_numbers(const joiner *j, hn_packed *p) {
     return st;
 }
 
+/* The type of rows whose groups are whole blocks. */
+static hn_dtype type_of_blocks(const hn_packed *p) {
+    if (p->in % BLOCK || !p->narrow || (p->bits == 8 && !p->middle)) return HN_F32;
+    return p->bits == 8 ? HN_Q8_0 : p->bits == 4 && !p->middle ? HN_Q5_0 : HN_Q4_0;
+}
+
 static hn_dtype type_of(const hn_packed *p) {
-    if (p->in % BLOCK || p->in / p->groups % BLOCK || p->group_of || !p->narrow) return HN_F32;
-    if (p->bits == 8) return p->middle ? HN_Q8_0 : HN_F32;
-    return p->bits == 4 && !p->middle ? HN_Q5_0 : HN_Q4_0;
+    return p->group_of || p->in / p->groups % BLOCK ? HN_F32 : type_of_blocks(p);
 }
 
 static hunch_status plan_module(const joiner *j, module *m) {
@@ -515,4 +538,39 @@ hunch_status hn_packed_join(hn_source *s, hunch_error *err) {
     hn_turned_trim(s);
     if (!st) hn_source_drop_unnamed(s);
     return st;
+}
+
+/* ---- sorting ------------------------------------------------------------------------------------------------------------- */
+
+/* order = the inputs of group 0, of group 1, ..., ascending. begin: [groups]. False: a group is not whole blocks. */
+static bool sort_inputs(const hn_packed *p, int32_t *begin, int32_t *order) {
+    int32_t n = 0;
+    bool whole = true;
+    for (size_t i = 0; i < p->in; i++) begin[p->group_of[i]]++;
+    for (size_t g = 0; g < p->groups; g++) {
+        const int32_t count = begin[g];
+        whole = whole && count % BLOCK == 0;
+        begin[g] = n;
+        n += count;
+    }
+    for (size_t i = 0; i < p->in; i++) order[begin[p->group_of[i]]++] = (int32_t)i;
+    return whole;
+}
+
+hunch_status hn_source_sort(hn_tensor *t, const int32_t **order, hunch_error *err) {
+    hn_packed *p = t->view ? t->view->packed : NULL;
+    *order = p ? p->order : NULL;
+    if (!p || p->order || !p->group_of || type_of_blocks(p) == HN_F32) return HUNCH_OK;
+    int32_t *begin = hn_zalloc(p->groups, sizeof *begin), *sorted = hn_alloc(p->in * sizeof *sorted);
+    const bool whole = begin && sorted && sort_inputs(p, begin, sorted);
+    hn_free(begin);
+    if (!whole) hn_free(sorted);
+    if (!begin || !sorted) return hn_fail_memory(err, t->name, p->in * sizeof *sorted);
+    if (!whole) return HUNCH_OK;
+    *order = p->order = sorted;
+    t->dtype = type_of_blocks(p);
+    snprintf(t->type_name, sizeof t->type_name, "%s", hn_dtype_name(t->dtype));
+    hn_dtype_row_bytes(t->dtype, p->in, &t->view->row_bytes);
+    t->bytes = t->view->row_bytes * p->out;
+    return HUNCH_OK;
 }

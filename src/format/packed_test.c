@@ -264,6 +264,67 @@ static void test_floats(void **state) {
     check(&(matrix){.layout = COMPRESSED, .bits = 4, .in = 128, .out = 32, .groups = 4, .bf16 = true, .tiny = true}, HN_F32);
 }
 
+/* Groups in no order, of whole blocks each: sorted, rows are those of a block type. */
+static void test_sorted(void **state) {
+    (void)state;
+    static const layout by_order[] = {GPTQ, GPTQ_V2, COMPRESSED};
+    for (int i = 0; i < 9; i++) {
+        matrix m = {.layout = by_order[i % 3], .bits = i < 6 ? 4 : 8, .in = 256, .out = 64, .groups = 4, .zeros = i < 3};
+        hn_source *s = NULL;
+        hunch_error err = {0};
+        const int32_t *order, *again;
+        float got[MOST_IN];
+        fill(&m);
+        for (int k = m.in - 1; k > 0; k--) {
+            const int j = below(k + 1), kept = m.group[k];
+            m.group[k] = m.group[j];
+            m.group[j] = kept;
+        }
+        m.act_order = true;
+        write_matrix(&m);
+        assert_int_equal(hn_source_open(&s, test_path("packed"), &err), HUNCH_OK);
+        hn_tensor *t = hn_source_take(s, "a.weight");
+        assert_int_equal(t->dtype, HN_F32);
+        assert_int_equal(hn_source_sort(t, &order, &err), HUNCH_OK);
+        assert_int_equal(hn_source_sort(t, &again, &err), HUNCH_OK);
+        assert_true(order && order == again && t->dtype == (i < 3 ? HN_Q5_0 : i < 6 ? HN_Q4_0 : HN_Q8_0));
+        const size_t row = t->bytes / (size_t)m.out;
+        unsigned char *all = malloc(t->bytes);
+        assert_int_equal(hn_source_read(s, t, 0, t->bytes, all, &err), HUNCH_OK);
+        bool seen[MOST_IN] = {false};
+        for (int k = 0; k < m.in; k++) {
+            assert_true(order[k] >= 0 && order[k] < m.in && !seen[order[k]]);
+            seen[order[k]] = true;
+        }
+        for (int o = 0; o < m.out; o++) {
+            hn_dequantise(t->dtype, all + (size_t)o * row, (size_t)m.in, got);
+            for (int k = 0; k < m.in; k++) {
+                const int at = order[k], g = m.group[at];
+                assert_true(got[k] == (float)(m.code[o][at] - m.zero[o][g]) * scale_of(&m, o, g));
+            }
+        }
+        free(all);
+        hn_source_close(&s);
+    }
+    /* uneven groups, and a matrix in order, stay as they are */
+    for (int uneven = 0; uneven < 2; uneven++) {
+        matrix m = {.layout = GPTQ, .bits = 4, .in = 128, .out = 32, .groups = 2, .act_order = uneven};
+        hn_source *s = NULL;
+        const int32_t *order;
+        fill(&m);
+        if (uneven) m.group[0] = 1, m.group[1] = 0, m.group[2] = 1;
+        write_matrix(&m);
+        assert_int_equal(hn_source_open(&s, test_path("packed"), NULL), HUNCH_OK);
+        hn_tensor *t = hn_source_take(s, "a.weight");
+        int of_first = 0;
+        for (int k = 0; k < m.in; k++) of_first += m.group[k] == 0;
+        assert_int_equal(hn_source_sort(t, &order, NULL), HUNCH_OK);
+        assert_true((order != NULL) == (uneven && of_first % 32 == 0));
+        assert_int_equal(t->dtype, order || !uneven ? HN_Q4_0 : HN_F32);
+        hn_source_close(&s);
+    }
+}
+
 /* ---- refusals -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct damage {
@@ -410,7 +471,8 @@ static void test_mutations(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_floats), cmocka_unit_test(test_misfits),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_floats), cmocka_unit_test(test_sorted),
+                                       cmocka_unit_test(test_misfits),
                                        cmocka_unit_test(test_numbers), cmocka_unit_test(test_versions),
                                        cmocka_unit_test(test_mutations)};
     return cmocka_run_group_tests(tests, NULL, NULL);

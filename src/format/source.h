@@ -79,6 +79,10 @@ hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err);
 /* Of a tensor of matrices (3 dimensions) or vectors (2) that alternate between two things: rows, or values, 0, 2, 4, ... of
  * each are read first, then 1, 3, 5, ... Their number is even. */
 hunch_status hn_source_alternate(hn_tensor *t, hunch_error *err);
+/* Of a matrix of packed integers whose groups are in no order (GPTQ's act order), and which a block type holds once the inputs of a group
+ * stand together: from now on it is of that type, and the k-th number of its rows is that of input order[k] ([inputs], owned by the
+ * source). NULL: it is no such matrix, and stays as it is. The second call changes nothing. Errors: HUNCH_NO_MEMORY. */
+hunch_status hn_source_sort(hn_tensor *t, const int32_t **order, hunch_error *err);
 /* *same: both have the same type, shape and bytes. The bytes are read as far as they are equal; tensors of a config.json without
  * weights are the same if their shapes are. Errors as hn_source_read. */
 hunch_status hn_source_same(const hn_source *s, const hn_tensor *a, const hn_tensor *b, bool *same, hunch_error *err);

@@ -7,7 +7,8 @@
 /* gate and up are separate products */
 static bool in_steps(const hn_model *m, int layer) {
     const hn_layer_desc *d = &m->run.at[layer];
-    return d->gate_up_bias || hn_branch_times(&m->arch, d->ffn_times) != 1;
+    const hn_layer *l = &m->layer[layer];
+    return d->gate_up_bias || hn_branch_times(&m->arch, d->ffn_times) != 1 || l->gate.order.mem || l->up.order.mem;
 }
 
 /* Adds the normed sum of the dense half, which is in the branch, and of the experts beside it, each normed. */
@@ -48,7 +49,7 @@ static void end(const hn_exec *ex, const hn_model *m, int layer, const half *h, 
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->run.at[layer];
     const hn_count n = s->rows->n;
-    ex->ops->linear(ex, n, h->gated, &h->out, 1, !h->branch);
+    hn_layer_product(ex, n, h->gated, &h->out, 1, !h->branch, s);
     if (d->down_bias) ex->ops->add_bias(ex, n, h->out.y, l->down_bias);
     if (h->conv)
         hn_layer_conv_out(ex, m, h->conv, s);
@@ -68,7 +69,7 @@ static void run_gated(const hn_exec *ex, const hn_model *m, int layer, const hn_
     if (in_steps(m, layer)) {
         const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias};
         const hn_linear_out products[] = {{&l->gate, both.gate}, {&l->up, both.up}};
-        o->linear(ex, n, h.in, products, 2, false);
+        hn_layer_product(ex, n, h.in, products, 2, false, s);
         o->glu(ex, n, unit, &both, hn_branch_times(&m->arch, d->ffn_times), h.gated);
     } else
         o->linear_glu(ex, n, h.in, &l->gate, &l->up, unit, h.gated);
@@ -82,7 +83,7 @@ static void run_plain(const hn_exec *ex, const hn_model *m, int layer, const hn_
     const float times = hn_branch_times(&m->arch, d->ffn_times);
     const hn_linear_out up = {&m->layer[layer].up, hn_columns(s->up, 0, d->ffn_width)};
     const half h = begin(ex, m, layer, s);
-    o->linear(ex, n, h.in, &up, 1, false);
+    hn_layer_product(ex, n, h.in, &up, 1, false, s);
     o->apply(ex, n, d->plain_unit, HN_INTO_SET, up.y, m->layer[layer].up_bias, up.y);
     if (times != 1) o->scale(ex, n, up.y, times);
     o->quantise(ex, n, up.y, h.gated);
@@ -98,9 +99,9 @@ static int matrices(const hn_layer *l, hn_ffn_matrix w[HN_FFN_MATRICES]) {
 }
 
 static void forms(const hn_backend *b, const hn_layer_desc *d, hn_layer *l) {
-    l->ffn_forms = b->act_forms(b, l->up.dtype);
-    if (d->ffn != HN_FFN_PLAIN) l->ffn_forms |= b->act_forms(b, l->gate.dtype);
-    l->down_forms = b->act_forms(b, l->down.dtype);
+    l->ffn_forms = hn_forms_of(b, &l->up);
+    if (d->ffn != HN_FFN_PLAIN) l->ffn_forms |= hn_forms_of(b, &l->gate);
+    l->down_forms = hn_forms_of(b, &l->down);
 }
 
 static void widen(hn_ffn_widths *w, const hn_model *m, int layer) {

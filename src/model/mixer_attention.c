@@ -84,8 +84,8 @@ static int forms(const hn_backend *b, hn_layer *l, void *own HN_UNUSED) {
     const hn_weight *const read[] = {&l->q, &l->k, &l->v, &l->g};
     int of_input = 0;
     for (int i = 0; i < 4; i++)
-        if (read[i]->out > 0) of_input |= b->act_forms(b, read[i]->dtype);
-    l->o_forms = b->act_forms(b, l->o.dtype);
+        if (read[i]->out > 0) of_input |= hn_forms_of(b, read[i]);
+    l->o_forms = hn_forms_of(b, &l->o);
     return of_input;
 }
 
@@ -182,7 +182,7 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     const hn_act mixed = hn_act_of(s->mixed, q_width, l->o_forms);
 
     if (hn_gate_has_matrix(&d->gate)) product[products++] = (hn_linear_out){&l->g, gates_of(d, s)};
-    o->linear(ex, n, m->in, product, products, false);
+    hn_layer_product(ex, n, m->in, product, products, false, s);
     if (in_q && d->qkv_bias) o->add_bias(ex, n, fused, l->gated_bias);
     if (in_q) part_gates(ex, n, d, x.q, gates_of(d, s), s);
     if (stores && d->v_is_k) o->pick(ex, n, &copy, 1);
@@ -195,7 +195,7 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     const bool later = hn_gate_is(&d->gate) || m->times != 1;
     o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(mixed, q_width, later ? 0 : l->o_forms), s->scratch);
     if (later) mix(ex, m, n, attended, mixed);
-    o->linear(ex, n, mixed, &out, 1, m->add);
+    hn_layer_product(ex, n, mixed, &out, 1, m->add, s);
     if (d->o_bias) o->add_bias(ex, n, out.y, l->o_bias);
 }
 
@@ -209,7 +209,7 @@ static void context(const hn_exec *ex, const hn_mixing *m) {
     const int width = d->kv_heads * d->head_dim;
     const hn_qkv x = {hn_no_matrix, hn_columns(m->s->qkv, 0, width), hn_columns(m->s->qkv, width, width), d->head_dim};
     const hn_linear_out both[] = {{&l->k, x.k}, {&l->v, x.v}};
-    o->linear(ex, rows->n, m->in, both, 2, false);
+    hn_layer_product(ex, rows->n, m->in, both, 2, false, m->s);
     if (d->qkv_bias || d->qk_norm || d->v_norm) o->fix_heads(ex, rows->n, &l->heads, &x);
     o->rope_store(ex, rows, hn_layer_rotation(m->s, d), &m->kept[0].kv, &x);
 }

@@ -93,8 +93,8 @@ static int forms(const hn_backend *b, hn_layer *l, void *own) {
     weights *w = own;
     const bool has_rank = w->q_a.out > 0;
     w->q_forms = has_rank ? b->act_forms(b, w->q_b.dtype) : 0;
-    l->o_forms = b->act_forms(b, l->o.dtype);
-    return b->act_forms(b, has_rank ? w->q_a.dtype : l->q.dtype) | b->act_forms(b, w->kv_a.dtype);
+    l->o_forms = hn_forms_of(b, &l->o);
+    return hn_forms_of(b, has_rank ? &w->q_a : &l->q) | hn_forms_of(b, &w->kv_a);
 }
 
 /* A folder has pairs too, unless it says otherwise. */
@@ -146,7 +146,7 @@ static void queries_and_row(const hn_exec *ex, const hn_mixing *m, hn_count n, h
     const hn_act normed = hn_act_of(m->s->mixed, d->query_rank, w->q_forms);
     const hn_linear_out first[] = {{has_rank ? &w->q_a : &m->m->layer[m->layer].q, has_rank ? less : q}, {&w->kv_a, row}},
                         second = {&w->q_b, q};
-    o->linear(ex, n, m->in, first, 2, false);
+    hn_layer_product(ex, n, m->in, first, 2, false, m->s);
     if (w->q_a_bias.mem) o->add_bias(ex, n, less, w->q_a_bias);
     if (w->kv_a_bias.mem) o->add_bias(ex, n, row, w->kv_a_bias);
     if (!has_rank) return;
@@ -192,7 +192,7 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     o->heads_linear(ex, n, &w->v_b, (hn_head_columns){attended, t->rank}, 0, s->head_in, (hn_head_columns){results, t->value});
     if (m->times != 1) o->scale(ex, n, results, m->times);
     o->quantise(ex, n, results, mixed);
-    o->linear(ex, n, mixed, &out, 1, m->add);
+    hn_layer_product(ex, n, mixed, &out, 1, m->add, m->s);
     if (d->o_bias) o->add_bias(ex, n, out.y, l->o_bias);
 }
 

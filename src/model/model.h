@@ -119,6 +119,7 @@ typedef struct hn_model {
      * file; [W, hidden]; f32 of one layer's width. Without outputs: there are none */
     hn_weight token_table, token_product;
     hn_norm token_norm;
+    int sorted_width; /* the most inputs of a matrix that has them in an order of its own; 0: none has */
     int token_forms;
     hn_weight output;    /* [vocab, hidden]; the embedding itself if tied */
     hn_norm output_norm; /* [hidden] */

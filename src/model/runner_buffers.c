@@ -63,6 +63,7 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->in = hn_buf_room_act(room, r->rows.max, pair ? 2 * a->hidden : a->hidden);
     l->mixed = hn_buf_room_act(room, r->rows.max, w->mix.mixed);
     l->gated = hn_buf_room_act(room, r->rows.max, hn_most(w->ffn.gated, w->token));
+    if (m->sorted_width > 0) l->sorted = hn_buf_room_act(room, r->rows.max, m->sorted_width);
     l->qkv = room_rows(room, r, w->mix.qkv);
     l->attended = room_rows(room, r, w->mix.attended);
     l->gate = room_rows(room, r, hn_most(w->ffn.gate, w->token));

@@ -420,14 +420,38 @@ size_t hn_plan_head_matrices(const hn_plan *p) {
     return n;
 }
 
+/* Whether a matrix of this role is multiplied by hn_layer_product (layers.h), which puts its inputs in order. */
+static bool reads_in_order(hn_role role) {
+    switch (role) {
+    case HN_ROLE_Q: case HN_ROLE_K: case HN_ROLE_V: case HN_ROLE_QKV: case HN_ROLE_HEADS_GATE: case HN_ROLE_O:
+    case HN_ROLE_GATE: case HN_ROLE_UP: case HN_ROLE_GATE_UP: case HN_ROLE_DOWN: return true;
+    default: return false;
+    }
+}
+
+/* The place of an order: that of the matrix before, if it is the same, as those of q, k and v mostly are; or a new one. */
+static void plan_order(hn_plan *p, const int32_t *inputs, hn_weight *w) {
+    hn_placement *it = &p->item[p->n - 1], *last = &p->item[p->sorted];
+    const size_t bytes = (size_t)w->in * sizeof *inputs;
+    const bool same = last->inputs && last->weight->in == w->in && memcmp(last->inputs, inputs, bytes) == 0;
+    w->order = same ? last->weight->order : (hn_buf){NULL, hn_plan_room(p, bytes)};
+    it->inputs = inputs;
+    p->sorted = p->n - 1;
+    if (w->in > p->m->sorted_width) p->m->sorted_width = w->in;
+}
+
 hunch_status hn_plan_matrix(hn_plan *p, hn_tensor_id id, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
+    const int32_t *inputs = NULL;
     uint64_t dims[2];
     hn_tensor *t;
     hunch_status st = find_tensor(p, id, dims, &t, err);
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[1];
-    st = plan_matrix(p, t, part, pair, w, err);
+    if (reads_in_order(id.role) && p->m->backend->ops->permute) st = hn_source_sort(t, &inputs, err);
+    /* products with orders of their own are apart, and an order lies behind its matrix */
+    if (!st) st = plan_matrix(p, t, part, pair && !inputs && !p->item[p->n - 1].inputs, w, err);
     if (!st) p->item[p->n - 1].order = row_order_of(&p->m->arch, id.role, id.k);
+    if (!st && inputs) plan_order(p, inputs, w);
     w->phase = hn_role_phase(id.role);
     return st;
 }

@@ -23,6 +23,7 @@ typedef struct hn_placement {
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
     hn_fp8_factors factors;
     hn_row_order order;
+    const int32_t *inputs; /* the order that its inputs are sorted in, to be written to weight->order; NULL: none */
     int each;        /* matrices > 0: rows from one matrix to the next in the tensor; 0: all its rows are a matrix's */
     bool transposed; /* the matrices' rows are the columns of the tensor's rows (weights_heads.c) */
     int vectors; /* of a tensor with a vector for each expert: their number, `first` and `out` being values of each; else 0 */
@@ -42,6 +43,7 @@ typedef struct hn_plan {
     hn_placement *item; /* owned; allocated by hn_plan_begin for all */
     int n;
     hn_weight *last;    /* the matrix that was planned last */
+    int sorted;         /* the item whose inputs are sorted that was planned last */
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
     uint64_t experts_memory, experts_stored; /* of experts: packed, and in the file */

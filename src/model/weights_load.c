@@ -289,6 +289,10 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     } else {
         from.factors = factors;
         it->weight->place.at.mem = p->m->weights;
+        if (it->inputs) {
+            it->weight->order.mem = p->m->weights;
+            p->m->backend->write(p->m->backend, it->weight->order, it->inputs, (size_t)it->weight->in * sizeof *it->inputs);
+        }
         st = pack_all(p, it, &from, err);
     }
     hn_free(factors);

@@ -41,6 +41,7 @@ void hn_cpu_apply(const hn_exec *ex, hn_count n, hn_function f, hn_into into, hn
 void hn_cpu_scale(const hn_exec *ex, hn_count n, hn_matrix x, float a);
 void hn_cpu_norm(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y);
 void hn_cpu_quantise(const hn_exec *ex, hn_count n, hn_matrix x, hn_act a);
+void hn_cpu_permute(const hn_exec *ex, hn_count n, hn_act from, hn_buf order, hn_act to);
 void hn_cpu_linear(const hn_exec *ex, hn_count n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
 void hn_cpu_linear_glu(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y);
 void hn_cpu_linear_top(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);

@@ -164,6 +164,7 @@ static const hn_ops operations = {
     .add_bias = hn_cpu_add_bias,
     .apply = hn_cpu_apply,
     .quantise = hn_cpu_quantise,
+    .permute = hn_cpu_permute,
     .linear = hn_cpu_linear,
     .linear_glu = hn_cpu_linear_glu,
     .linear_top = hn_cpu_linear_top,

@@ -125,6 +125,23 @@ void hn_cpu_quantise(const hn_exec *ex, hn_count count, hn_matrix x, hn_act a) {
     hn_cpu_barrier(ex);
 }
 
+/* Split as above: each rank gathers the groups that it writes. */
+void hn_cpu_permute(const hn_exec *ex, hn_count count, hn_act from, hn_buf order, hn_act to) {
+    const int n = hn_cpu_number(count);
+    const int32_t *input = hn_host_i32(order);
+    int k, end, first = share_groups(ex, to.in, &k, &end);
+    assert(n <= to.max_rows && from.in == to.in && from.forms & HN_ACT_F32);
+    for (int i = 0; i < n; i++)
+        for (int at = k, group = first; at < end; at += HN_GROUP, group++) {
+            const float *row = act_f32(&from, i);
+            float x[HN_GROUP];
+            const int m = end - at < HN_GROUP ? end - at : HN_GROUP;
+            for (int j = 0; j < m; j++) x[j] = row[input[at + j]];
+            hn_cpu_put_inputs(hn_cpu(ex), x, m, &to, to.forms, i, group);
+        }
+    hn_cpu_barrier(ex);
+}
+
 /* One head of one row: bias, then norm. */
 static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const hn_norm *by, int dim) {
     if (bias) k->add(x, bias, dim);

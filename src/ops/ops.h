@@ -112,6 +112,7 @@ typedef struct hn_weight {
     int experts;         /* 0; or the number of matrices [out, in], of experts or heads */
     bool of_heads;       /* they are those of heads, which every row uses */
     const hn_stored *each; /* [experts] as they are stored, instead of `stored`; NULL: packed */
+    hn_buf order;        /* int32 [in]: its rows are sorted so (GPTQ's act order), and read what `permute` made; mem NULL: they are not */
 } hn_weight;
 static inline bool hn_is_stored(const hn_weight *w) { return w->stored.rows || w->each; }
 
@@ -443,6 +444,9 @@ struct hn_ops {
     void (*norm)(const hn_exec *ex, hn_count n, hn_matrix x, const hn_norm *by, hn_act a, hn_matrix y);
     /* a[i] = x[i] */
     void (*quantise)(const hn_exec *ex, hn_count n, hn_matrix x, hn_act a);
+    /* Row i of `to`, in its forms: the F32 row i of `from`, input order[k] (int32) in the place of input k. What a matrix reads whose
+     * inputs have an order of their own (hn_weight.order): blocks of native precision are formed after it. NULL: no such matrices. */
+    void (*permute)(const hn_exec *ex, hn_count n, hn_act from, hn_buf order, hn_act to);
     /* y_k = W_k a for up to HN_MAX_LINEAR matrices; add: y_k += W_k a (the residual). */
     void (*linear)(const hn_exec *ex, hn_count n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
     /* y = act(gate a) * (up a), act HN_SILU or HN_GELU: the bits of linear and glu. gate and up have equal shapes. */

@@ -194,6 +194,12 @@ static void quantise(const hn_exec *ex, hn_count n, hn_matrix x, hn_act a) {
     span_end(&s);
 }
 
+static void permute(const hn_exec *ex, hn_count n, hn_act from, hn_buf order, hn_act to) {
+    const span s = span_begin(ex, HN_PHASE_NORM);
+    s.ex.ops->permute(&s.ex, n, from, order, to);
+    span_end(&s);
+}
+
 static void rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to) {
     const span s = span_begin(ex, HN_PHASE_ROPE);
     s.ex.ops->rope_table(&s.ex, rows, to);
@@ -293,6 +299,7 @@ static void wrap(hn_ops *o) {
     o->embed = embed;
     o->norm = norm;
     o->quantise = quantise;
+    o->permute = permute;
     o->linear = linear;
     o->linear_glu = linear_glu;
     o->route = route;

@@ -128,7 +128,7 @@ static void packed_print(const json_t *packed) {
     printf(", run as");
     list_print(json_object_get(packed, "types"));
     if (int_of(packed, "act_order") > 0)
-        printf("; %lld of them in act order, as F32", int_of(packed, "act_order"));
+        printf("; %lld of them in act order", int_of(packed, "act_order"));
     printf("\n  %-12s", "not packed");
     list_print(json_object_get(packed, "plain"));
     printf("\n");

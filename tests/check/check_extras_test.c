@@ -217,6 +217,60 @@ static void one_layer(hn_isa isa, int with) {
     layer_free(&l);
 }
 
+/* ---- inputs in another order -------------------------------------------------------------------------------------------------- */
+
+enum { INPUTS = 200 };
+typedef struct ordered {
+    check_ops c;
+    hn_matrix x, turned; /* the second has its columns in the order */
+    hn_buf order;
+    hn_act from, to, want;
+    int n;
+} ordered;
+
+static void ordered_rank(void *arg, int rank, int ranks) {
+    const ordered *t = arg;
+    hn_backend *o = t->c.o;
+    const hn_exec ex = {o->ops, o, rank, ranks};
+    o->ops->quantise(&ex, check_number(t->n), t->x, t->from);
+    o->ops->permute(&ex, check_number(t->n), t->from, t->order, t->to);
+    o->ops->quantise(&ex, check_number(t->n), t->turned, t->want);
+}
+
+/* permute makes what quantise makes of rows whose numbers stand in that order, bit for bit, in all forms. */
+static void permute_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 20; round++) {
+        ordered t = {.c = check_open(check_int(1, 4), hn_isa_best(), false), .n = check_int(1, ROWS)};
+        const int in = check_int(1, INPUTS), forms = HN_ACT_Q8 | HN_ACT_BF16 | HN_ACT_F32;
+        const size_t bytes = hn_act_size(in, ROWS);
+        t.x = (hn_matrix){check_put_random(t.c.o, ROWS * INPUTS), in, INPUTS};
+        t.turned = (hn_matrix){check_put_random(t.c.o, ROWS * INPUTS), in, INPUTS};
+        t.order = check_mem(t.c.o, INPUTS * sizeof(int32_t));
+        hn_act *const acts[] = {&t.from, &t.to, &t.want};
+        for (int k = 0; k < 3; k++) {
+            *acts[k] = (hn_act){check_mem(t.c.o, bytes), in, ROWS, k ? forms : HN_ACT_F32};
+            memset(hn_host(acts[k]->data), 0, bytes);
+        }
+        int32_t *order = hn_host(t.order);
+        for (int i = 0; i < in; i++) order[i] = i;
+        for (int i = in - 1; i > 0; i--) {
+            const int j = check_int(0, i);
+            const int32_t kept = order[i];
+            order[i] = order[j];
+            order[j] = kept;
+        }
+        for (int i = 0; i < ROWS * in; i++)
+            hn_host_f32(t.turned.at)[i / in * INPUTS + i % in] = hn_host_f32(t.x.at)[i / in * INPUTS + order[i % in]];
+        hn_pool_run(t.c.pool, ordered_rank, &t);
+        assert_memory_equal(hn_host(t.to.data), hn_host(t.want.data), bytes);
+        for (int k = 0; k < 3; k++) t.c.o->mem_free(t.c.o, acts[k]->data.mem);
+        t.c.o->mem_free(t.c.o, t.order.mem);
+        t.c.o->mem_free(t.c.o, t.x.at.mem);
+        t.c.o->mem_free(t.c.o, t.turned.at.mem);
+        check_close(&t.c);
+    }
+}
+
 /* ---- factors of heads and positions ---------------------------------------------------------------------------------------- */
 
 typedef struct factors {
@@ -272,7 +326,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_test),
         cmocka_unit_test(edges_test),
-        cmocka_unit_test(operations_test), cmocka_unit_test(factors_test),
+        cmocka_unit_test(operations_test), cmocka_unit_test(permute_test), cmocka_unit_test(factors_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
