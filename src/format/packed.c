@@ -60,7 +60,8 @@ void hn_packed_free(hn_packed *p) {
 }
 
 hn_packed_info hn_packed_get_info(const hn_packed *p) {
-    static const char *const methods[] = {[HN_PACKED_AWQ] = "awq", [HN_PACKED_GPTQ] = "gptq", [HN_PACKED_COMPRESSED] = "compressed-tensors"};
+    static const char *const methods[] = {
+        [HN_PACKED_AWQ] = "awq", [HN_PACKED_GPTQ] = "gptq", [HN_PACKED_COMPRESSED] = "compressed-tensors"};
     return (hn_packed_info){methods[p->packing], p->bits, (p->in + p->groups - 1) / p->groups, p->group_of != NULL};
 }
 
@@ -273,7 +274,8 @@ typedef struct joiner {
 static hunch_status refuse(const joiner *j, const module *m, int part, const char *expected) {
     const hn_tensor *t = m->part[part];
     if (t) return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s: %s", j->s->path, t->name, expected);
-    return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has no %s beside it: %s", j->s->path, m->part[CODES]->name, m->names[part], expected);
+    return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has no %s beside it: %s", j->s->path, m->part[CODES]->name, m->names[part],
+                   expected);
 }
 
 static const char *const *names_of(const hn_packed_scheme *scheme, const hn_tensor *t) {

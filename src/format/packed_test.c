@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* packed_test.c - packed integers of AWQ, GPTQ and compressed-tensors: folders of random codes, zeros and scales are written by the formats'
- * own definitions, and every weight that is read is (code - zero) * scale, of the type that is expected; and what is refused. */
+/* packed_test.c - packed integers of AWQ, GPTQ and compressed-tensors: folders of random codes, zeros and scales are written by the
+ * formats' own definitions, and every weight that is read is (code - zero) * scale, of the type that is expected; and what is refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -214,7 +214,8 @@ static void check(matrix *m, hn_dtype type) {
         for (int i = 0; i < m->in; i++) {
             const float want = (float)(m->code[o][i] - m->zero[o][m->group[i]]) * scale_of(m, o, m->group[i]);
             if (got[i] != want)
-                fail_msg("layout %d, %d bits, row %d, weight %d is %g, expected %g", m->layout, m->bits, o, i, (double)got[i], (double)want);
+                fail_msg("layout %d, %d bits, row %d, weight %d is %g, expected %g", m->layout, m->bits, o, i, (double)got[i],
+                         (double)want);
         }
     }
     for (int k = 0; k < 40; k++) {
@@ -235,11 +236,12 @@ static void test_layouts(void **state) {
         int bits;
         bool zeros;
         hn_dtype type;
-    } cases[] = {{AWQ, 4, true, HN_Q5_0},        {AWQ, 4, false, HN_Q4_0},      {GPTQ, 4, false, HN_Q4_0},      {GPTQ, 4, true, HN_Q5_0},
-                 {GPTQ, 2, true, HN_Q4_0},       {GPTQ, 3, true, HN_Q4_0},      {GPTQ, 3, false, HN_Q4_0},      {GPTQ, 8, false, HN_Q8_0},
-                 {GPTQ, 8, true, HN_F32},        {GPTQ_V2, 4, true, HN_Q5_0},   {GPTQ_V2, 2, true, HN_Q4_0},    {GPTQ_V2, 8, false, HN_Q8_0},
-                 {COMPRESSED, 4, false, HN_Q4_0}, {COMPRESSED, 4, true, HN_Q5_0}, {COMPRESSED, 8, false, HN_Q8_0}, {COMPRESSED, 8, true, HN_F32},
-                 {BYTES, 8, false, HN_Q8_0},     {BYTES, 8, true, HN_F32}};
+    } cases[] = {{AWQ, 4, true, HN_Q5_0},         {AWQ, 4, false, HN_Q4_0},        {GPTQ, 4, false, HN_Q4_0},
+                 {GPTQ, 4, true, HN_Q5_0},        {GPTQ, 2, true, HN_Q4_0},        {GPTQ, 3, true, HN_Q4_0},
+                 {GPTQ, 3, false, HN_Q4_0},       {GPTQ, 8, false, HN_Q8_0},       {GPTQ, 8, true, HN_F32},
+                 {GPTQ_V2, 4, true, HN_Q5_0},     {GPTQ_V2, 2, true, HN_Q4_0},     {GPTQ_V2, 8, false, HN_Q8_0},
+                 {COMPRESSED, 4, false, HN_Q4_0}, {COMPRESSED, 4, true, HN_Q5_0},  {COMPRESSED, 8, false, HN_Q8_0},
+                 {COMPRESSED, 8, true, HN_F32},   {BYTES, 8, false, HN_Q8_0},      {BYTES, 8, true, HN_F32}};
     static const int groups[] = {1, 2, 4, 8};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
@@ -363,7 +365,8 @@ static void test_misfits(void **state) {
     static const damage of_compressed[] = {
         {"a.weight_scale", "a.weight_scalf", "tensor a.weight_packed has no weight_scale beside it"},
         {"a.weight_shape", "a.weight_shapf", "tensor a.weight_packed has no weight_shape beside it"},
-        {"a.weight_zero_point\": {\"dtype\": \"I32\"", "a.weight_zero_point\": {\"dtype\": \"F32\"", "tensor a.weight_zero_point: expected type I32"},
+        {"a.weight_zero_point\": {\"dtype\": \"I32\"", "a.weight_zero_point\": {\"dtype\": \"F32\"",
+         "tensor a.weight_zero_point: expected type I32"},
         {"\"shape\": [64, 4]", "\"shape\": [32, 8]", "tensor a.weight_scale: expected a scale for each row"}};
     matrix gptq = {.layout = GPTQ, .bits = 4, .in = 128, .out = 64, .groups = 4, .zeros = true};
     matrix compressed = {.layout = COMPRESSED, .bits = 4, .in = 128, .out = 64, .groups = 4, .zeros = true};
@@ -413,7 +416,8 @@ static void test_versions(void **state) {
         {AWQ, "{\"quant_method\": \"awq\", \"bits\": 8, \"version\": \"gemm\"}", "awq (version gemm, bits 8)"},
         {GPTQ, "{\"quant_method\": \"gptq\", \"bits\": 4, \"checkpoint_format\": \"marlin\"}", "gptq (checkpoint_format marlin, bits 4)"},
         {GPTQ, "{\"quant_method\": \"gptq\", \"bits\": 4, \"is_marlin_format\": true}", "gptq (bits 4, is_marlin_format true)"},
-        {GPTQ, "{\"quant_method\": \"auto-round\", \"bits\": 4, \"packing_format\": \"auto_round:auto_gptq\"}", "auto-round (packing_format"},
+        {GPTQ, "{\"quant_method\": \"auto-round\", \"bits\": 4, \"packing_format\": \"auto_round:auto_gptq\"}",
+         "auto-round (packing_format"},
     };
     const uint64_t dims[2] = {64, 32};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* turned_bands.c - rows of matrices that are stored by columns. A row's values lie a column apart, so a band of neighbouring rows is read
- * and turned at a time, and kept for those that ask for the rows beside it: all threads, strip by strip. There are two bands of each kind of
- * matrices that are read together (codes, scales and zeros of packed integers), because one thread is still at the end of a band while
+ * and turned at a time, and kept for those that ask for the rows beside it: all threads, strip by strip. There are two bands for each kind
+ * of matrices that are read together (codes, scales and zeros of packed integers), because one thread is still at the end of a band while
  * another begins the next; of the two that which was asked for longest ago makes way. */
 #include <pthread.h>
 #include <string.h>
@@ -50,7 +50,8 @@ void hn_turned_close(hn_source *s) {
 
 /* Columns [n][rows] become parts of rows, `apart` bytes from one to the next. Some rows at a time: columns lie a power of two apart as
  * often as not, and what is read of one must be used before the next ones take its place in the cache. */
-static inline __attribute__((always_inline)) void turn_elements(const unsigned char *from, size_t n, size_t rows, size_t element, size_t apart, unsigned char *to) {
+static inline __attribute__((always_inline)) void turn_elements(const unsigned char *from, size_t n, size_t rows, size_t element,
+                                                                size_t apart, unsigned char *to) {
     enum { TOGETHER = 16 };
     for (size_t begin = 0; begin < rows; begin += TOGETHER) {
         const size_t end = rows - begin < TOGETHER ? rows : begin + TOGETHER;
