@@ -510,6 +510,14 @@ def folders():
         index = {"weight_map": dict([(n, "g.safetensors") for n in GPT_OSS_REST] +
                                     [(LAYER + "mlp.experts." + n, shard + ".safetensors") for n in names])}
         yield "gpt-oss-" + name, [json.dumps(GPT_OSS), json.dumps(index), json.dumps(generation)]
+    packed = {"awq": ("r", {"quant_method": "awq", "bits": 4, "version": "gemm"}, ("qweight", "qzeros", "scales")),
+              "gptq": ("s", {"quant_method": "gptq", "bits": 4, "desc_act": True, "checkpoint_format": "gptq"},
+                       ("qweight", "qzeros", "scales", "g_idx"))}
+    for name, (shard, method, parts) in packed.items():
+        layer = ["%slayernorm.weight" % n for n in ("input_", "post_attention_")] + ["self_attn.%s_proj.weight" % n for n in "kvo"] + [
+            "self_attn.q_proj." + n for n in parts]
+        yield name, [json.dumps(dict(LLAMA, quantization_config=method)), index_of(("a", SHARD_A), (shard, layer), ("k", MLP)),
+                     json.dumps(generation)]
     for name, config, index in target_folders():
         yield name, [json.dumps(config), index, json.dumps(generation)]
 

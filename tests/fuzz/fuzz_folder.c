@@ -11,7 +11,8 @@
 /* A llama of one layer, 8 wide, 16 tokens, whose data is all zeros, in a and b; or with two experts instead of the dense layer: a, d
  * and one of c (a tensor of each expert), e (stacks), f (a tensor of each, by Mixtral's names). Or a GPT-OSS of one layer, 32 wide:
  * g, and its experts in MXFP4 (h) or by columns (i). Or latent attention (j), with queries of a rank and a correction (p) or without (q),
- * before a dense half (k) or experts (l). Or a layer of Gemma 4 (m) with the dense half (k), inputs of tokens (n) or experts (o). */
+ * before a dense half (k) or experts (l). Or a layer of Gemma 4 (m) with the dense half (k), inputs of tokens (n) or experts (o). Or the
+ * llama's layer with its queries packed as by AWQ (r) or by GPTQ (s), before the dense half (k). */
 static const struct {
     char shard;
     const char *name;
@@ -125,16 +126,40 @@ static const struct {
     {'o', LAYER "router.per_expert_scale", 1, {2}},
     {'o', LAYER "experts.gate_up_proj", 3, {2, 16, 8}},
     {'o', LAYER "experts.down_proj", 3, {2, 8, 8}},
+    {'r', LAYER "input_layernorm.weight", 1, {8}},
+    {'r', LAYER "post_attention_layernorm.weight", 1, {8}},
+    {'r', LAYER "self_attn.k_proj.weight", 2, {8, 8}},
+    {'r', LAYER "self_attn.v_proj.weight", 2, {8, 8}},
+    {'r', LAYER "self_attn.o_proj.weight", 2, {8, 8}},
+    {'r', LAYER "self_attn.q_proj.qweight", 2, {8, 1}},
+    {'r', LAYER "self_attn.q_proj.qzeros", 2, {2, 1}},
+    {'r', LAYER "self_attn.q_proj.scales", 2, {2, 8}},
+    {'s', LAYER "input_layernorm.weight", 1, {8}},
+    {'s', LAYER "post_attention_layernorm.weight", 1, {8}},
+    {'s', LAYER "self_attn.k_proj.weight", 2, {8, 8}},
+    {'s', LAYER "self_attn.v_proj.weight", 2, {8, 8}},
+    {'s', LAYER "self_attn.o_proj.weight", 2, {8, 8}},
+    {'s', LAYER "self_attn.q_proj.qweight", 2, {1, 8}},
+    {'s', LAYER "self_attn.q_proj.qzeros", 2, {2, 1}},
+    {'s', LAYER "self_attn.q_proj.scales", 2, {2, 8}},
+    {'s', LAYER "self_attn.q_proj.g_idx", 1, {8}},
 };
 enum { N_TENSORS = sizeof TENSORS / sizeof *TENSORS, SHARD_BYTES = 32768, FIRST_FILE = 4 };
+
+/* The type of a tensor, by its name; *bytes: of an element. */
+static const char *type_of(const char *name, size_t *bytes) {
+    const bool parts = strstr(name, "_blocks") || strstr(name, "_scales"), words = strstr(name, ".q_proj.q") || strstr(name, ".g_idx");
+    *bytes = parts ? 1 : strstr(name, ".scales") ? 2 : 4;
+    return parts ? "U8" : strstr(name, ".scales") ? "F16" : words ? "I32" : "F32";
+}
 
 static size_t head_text(char *out, size_t size, char shard) {
     size_t len = (size_t)snprintf(out, size, "{\"__metadata__\":{\"format\":\"pt\"}"), at = 0;
     for (int i = 0; i < N_TENSORS; i++) {
         if (TENSORS[i].shard != shard) continue;
-        const bool parts = strstr(TENSORS[i].name, "_blocks") || strstr(TENSORS[i].name, "_scales");
-        size_t bytes = parts ? 1 : sizeof(float);
-        len += (size_t)snprintf(out + len, size - len, ",\"%s\":{\"dtype\":\"%s\",\"shape\":", TENSORS[i].name, parts ? "U8" : "F32");
+        size_t bytes;
+        const char *type = type_of(TENSORS[i].name, &bytes);
+        len += (size_t)snprintf(out + len, size - len, ",\"%s\":{\"dtype\":\"%s\",\"shape\":", TENSORS[i].name, type);
         for (int d = 0; d < TENSORS[i].n_dims; d++) {
             len += (size_t)snprintf(out + len, size - len, "%c%d", d ? ',' : '[', TENSORS[i].dims[d]);
             bytes *= (size_t)TENSORS[i].dims[d];
@@ -179,7 +204,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hn_arch arch = {0};
     hunch_error err = {0};
     if (!made) {
-        for (char shard = 'a'; shard <= 'q'; shard++) shard_make(shard);
+        for (char shard = 'a'; shard <= 's'; shard++) shard_make(shard);
         made = true;
     }
     fuzz_folder_file("config.json", 0, fuzz_part(&rest), false);
