@@ -113,6 +113,8 @@ static void test_row_keys(void **state) {
     } rows[] = {
         {"\"max_tokens\": 7", {"-n", "7"}},
         {"\"max_completion_tokens\": 9", {"-n", "9"}},
+        {"\"max_completion_tokens\": 6, \"max_tokens\": 8", {"-n", "6"}}, /* of both the first counts, wherever it stands */
+        {"\"max_tokens\": 8, \"max_completion_tokens\": 5", {"-n", "5"}},
         {"\"stop\": [\"xyzzy\", \"Lily\"]", {"--stop", "Lily"}},
         {"\"temperature\": 1.5, \"seed\": 5", {"--temperature=1.5", "--seed=5"}},
         {"\"temperature\": 1.5, \"seed\": 5, \"top_k\": 3", {"--temperature=1.5", "--seed=5", "--top-k=3"}},

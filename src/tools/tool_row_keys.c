@@ -15,10 +15,10 @@ static const struct {
     const char *key, *flag; /* key NULL: rows have none */
     size_t at;
 } keys[] = {
-    {"max_completion_tokens", "-n", AT(max_tokens)},
 #define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, USUAL, OFF, FLAG, ...) {KEY, FLAG, AT(MEMBER)},
     HN_REQUEST_PARAMETERS(ROW)
 #undef ROW
+    {"max_completion_tokens", "-n", AT(max_tokens)}, /* behind max_tokens: of both it is the one that counts, as in the server */
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
