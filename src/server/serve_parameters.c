@@ -62,45 +62,53 @@ static bool texts_read(const serve_view *v, const char *name, int most, const ch
     return true;
 }
 
-/* A text that is no token id names tokens. */
-static bool bias_read(hunch_request *r, hunch_model *m, const serve_view *v, const char *name, const json_t *what, const json_t *value,
-                      serve_error *err) {
-    hunch_model_info info;
-    hunch_token id = (hunch_token)json_integer_value(what), *ids = NULL;
-    size_t n = 1;
-    const bool ban = json_is_false(value);
-    const double bias = ban ? -100 : json_number_value(value);
-    hunch_model_get_info(m, &info);
-    if (!(json_is_string(what) || (json_integer_value(what) >= 0 && json_integer_value(what) < info.vocab)) ||
-        !(ban || json_is_number(value)) || !(bias >= -100 && bias <= 100))
-        return serve_wrong_value(err, v, "logit_bias", value,
-                                 " is not an object of token ids, 0 to %d, and numbers from -100 to 100: that of %.40s is wrong",
-                                 info.vocab - 1, name);
-    if (json_is_string(what) &&
-        !serve_prompt_tokenize(m, v, json_string_value(what), json_string_length(what), 0, "logit_bias", SIZE_MAX, &ids, &n, err))
-        return false;
-    for (size_t i = 0; i < n && r->sampling.n_bias < MOST_BIASES; i++)
-        ((hunch_bias *)(uintptr_t)r->sampling.bias)[r->sampling.n_bias++] =
-            (hunch_bias){ids ? ids[i] : id, bias <= -100 ? -INFINITY : bias}; /* OpenAI's -100 is a ban */
-    hunch_free(ids);
+/* Biases as they are read. */
+typedef struct biases {
+    hunch_bias *at;
+    int *place; /* of each token of the vocabulary, counted from 1; 0: it has none yet */
+    int n, vocab;
+} biases;
+
+/* Of several biases of a token the last one counts. False: there are too many. */
+static bool bias_set(biases *b, hunch_token id, double bias) {
+    int *place = &b->place[id];
+    if (!*place && b->n == MOST_BIASES) return false;
+    if (!*place) *place = ++b->n;
+    b->at[*place - 1] = (hunch_bias){id, bias <= -100 ? -INFINITY : bias}; /* OpenAI's -100 is a ban */
     return true;
 }
 
+/* A text that is no token id names tokens. */
+static bool bias_read(biases *b, hunch_model *m, const serve_view *v, const char *name, const json_t *what, const json_t *value,
+                      serve_error *err) {
+    hunch_token id = (hunch_token)json_integer_value(what), *ids = NULL;
+    size_t n = 1, i = 0;
+    const bool ban = json_is_false(value);
+    const double bias = ban ? -100 : json_number_value(value);
+    if (!(json_is_string(what) || (json_integer_value(what) >= 0 && json_integer_value(what) < b->vocab)) ||
+        !(ban || json_is_number(value)) || !(bias >= -100 && bias <= 100))
+        return serve_wrong_value(err, v, "logit_bias", value,
+                                 " is not an object of token ids, 0 to %d, and numbers from -100 to 100: that of %.40s is wrong",
+                                 b->vocab - 1, name);
+    if (json_is_string(what) &&
+        !serve_prompt_tokenize(m, v, json_string_value(what), json_string_length(what), 0, "logit_bias", MOST_BIASES, &ids, &n, err))
+        return false;
+    while (n <= MOST_BIASES && i < n && bias_set(b, ids ? ids[i] : id, bias)) i++; /* ids: NULL of a text that has more */
+    hunch_free(ids);
+    return i == n ? true : serve_wrong(err, v, "logit_bias", " names more than %d tokens", MOST_BIASES);
+}
+
 /* An object of ids and numbers, or, as llama.cpp has it, a list of pairs of a token or a text, and a number or false. */
-static bool biases_read(hunch_request *r, hunch_model *m, const serve_view *v, serve_error *err) {
-    json_t *all = serve_field(v, "logit_bias"), *value;
+static bool biases_take(biases *b, hunch_model *m, const serve_view *v, json_t *all, serve_error *err) {
     const char *key;
     char shown[48];
+    json_t *value;
     size_t i;
-    if (!all) return true;
-    if (!(hn_json_is_object(all) || json_is_array(all)) || json_object_size(all) + json_array_size(all) > MOST_BIASES)
-        return serve_wrong(err, v, "logit_bias", " is not an object of at most %d token ids", MOST_BIASES);
-    r->sampling.bias = serve_alloc(MOST_BIASES, sizeof *r->sampling.bias);
     json_object_foreach(all, key, value) {
         char *end;
         const long id = strtol(key, &end, 10);
         json_t *what = json_integer(end == key || *end ? -1 : id);
-        const bool ok = bias_read(r, m, v, key, what, value, err);
+        const bool ok = bias_read(b, m, v, key, what, value, err);
         json_decref(what);
         if (!ok) return false;
     }
@@ -108,9 +116,26 @@ static bool biases_read(hunch_request *r, hunch_model *m, const serve_view *v, s
         const json_t *what = json_array_get(value, 0);
         if (json_array_size(value) != 2 || !(json_is_integer(what) || json_string_length(what)))
             return serve_wrong(err, v, "logit_bias", " is not a list of [token or text, number or false], or an object");
-        if (!bias_read(r, m, v, hn_json_show(what, shown, sizeof shown), what, json_array_get(value, 1), err)) return false;
+        if (!bias_read(b, m, v, hn_json_show(what, shown, sizeof shown), what, json_array_get(value, 1), err)) return false;
     }
     return true;
+}
+
+static bool biases_read(hunch_request *r, hunch_model *m, const serve_view *v, serve_error *err) {
+    json_t *all = serve_field(v, "logit_bias");
+    hunch_model_info info;
+    if (!all) return true;
+    if (!(hn_json_is_object(all) || json_is_array(all)) || json_object_size(all) + json_array_size(all) > MOST_BIASES)
+        return serve_wrong(err, v, "logit_bias", " is not an object of at most %d token ids", MOST_BIASES);
+    hunch_model_get_info(m, &info);
+    biases b = {.vocab = info.vocab};
+    b.at = serve_alloc(MOST_BIASES, sizeof *b.at);
+    b.place = serve_alloc((size_t)info.vocab, sizeof *b.place);
+    r->sampling.bias = b.at;
+    const bool ok = biases_take(&b, m, v, all, err);
+    r->sampling.n_bias = b.n;
+    hn_free(b.place);
+    return ok;
 }
 
 /* Penalties look at the whole text: a window, "repeat_last_n", that would cut it is refused where they are on. 0 switches them off. */

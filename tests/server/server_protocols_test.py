@@ -458,6 +458,15 @@ def test_completion():
     for bias in ([[first["tokens"][0], False]], [[first["content"], -100]], {str(first["tokens"][0]): -100}):
         banned = server.post("/completion", Llama.ask(PROMPT, 1, return_tokens=True, logit_bias=bias)).json()
         assert (banned["tokens"] != first["tokens"]), (bias, banned["tokens"], first["tokens"])
+    # of several biases of a token the last one counts: pairs, a text that has it twice, texts that share it, keys of an object
+    got = first["tokens"][0]
+    for bias, ban in (([[got, False], [got, 1]], False), ([[got, 1], [got, False]], True), ([[first["content"] * 2, False]], True),
+                      ([[first["content"], 1], [first["content"] + "a", -100]], True), ({str(got): 1, "0%d" % got: -100}, True)):
+        a = server.post("/completion", Llama.ask(PROMPT, 1, return_tokens=True, logit_bias=bias))
+        assert a.status == 200 and (a.json()["tokens"] != first["tokens"]) == ban, (bias, a.body)
+    for text in ("word " * 1000, "\u4e00" * 400):  # more than fit, though of few tokens
+        a = server.post("/completion", Llama.ask(PROMPT, 1, logit_bias=[[text, 1]]))
+        assert a.status == 400 and "logit_bias names more than 1024 tokens" in a.json()["error"]["message"], a.body
     alone = server.post("/completion", Llama.ask(PROMPT, 0)).json()
     assert alone["content"] == "" and alone["tokens_predicted"] == 0 and alone["tokens_evaluated"] == 5
     whole = server.post("/completion", Llama.ask(PROMPT, -1, stop=["."])).json()
