@@ -14,6 +14,7 @@ enum { MOST_MEMBERS = 256 };
 /* Takes the schema. never: of plain strings the characters that they do not have; NULL: a JSON value. */
 static hn_expr schema_expr(hn_call_grammar *g, json_t *schema, const hn_tool_function *f, const char *never) {
     char pointer[HN_LONGEST_NAME + 40];
+    if (g->none) return json_decref(schema), hn_expr_empty(g->b); /* nothing follows what begins a call */
     char *text = hn_json_dump(schema, JSON_ENCODE_ANY);
     snprintf(pointer, sizeof pointer, "the parameters of %.256s", f->name);
     hn_builder_loosen(g->b, f->loose);
@@ -101,6 +102,7 @@ hn_expr hn_g_members(hn_call_grammar *g, const hn_tool_function *f, const json_t
     const char *names[MOST_MEMBERS], *name;
     json_t *value;
     size_t n = 0;
+    if (g->none) return hn_expr_empty(g->b);
     json_object_foreach(properties, name, value) if (n < MOST_MEMBERS) names[n++] = name;
     hn_expr after = hn_expr_empty(g->b), first = after;
     if (others >= 0) {

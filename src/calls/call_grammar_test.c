@@ -14,7 +14,7 @@
 #include "calls/calls_for_tests.h"
 #include "grammar/grammar_for_tests.h"
 
-static hn_tools tools, strict;
+static hn_tools tools, strict, beyond;
 static const hn_tools *offered = &tools;
 
 /* Strings that are bounded in several ways, a schema that refers to itself, properties without a name. */
@@ -28,10 +28,17 @@ static const char strict_json[] =
     "\"v\": {\"type\": \"integer\", \"maximum\": 9}}, \"required\": [\"v\"], \"additionalProperties\": {\"type\": "
     "\"boolean\"}}}}}, {\"name\": \"ping\", \"parameters\": {\"type\": \"object\"}}]";
 
+/* The functions of tools.json that answers below begin to call, with a schema that no grammar honours. */
+static const char beyond_json[] =
+    "[{\"name\": \"get_weather\", \"parameters\": {\"type\": \"object\", \"properties\": {\"city\": {\"type\": \"string\", "
+    "\"pattern\": \"(?<!a)b\"}}}}, {\"name\": \"ping\"}]";
+
 static int setup(void **state) {
     (void)state;
     hunch_error err = {0};
-    json_t *list = json_loads(strict_json, 0, NULL);
+    json_t *list = json_loads(strict_json, 0, NULL), *other = json_loads(beyond_json, 0, NULL);
+    assert_int_equal(hn_tools_open(&beyond, other, "tools", &err), HUNCH_OK);
+    json_decref(other);
     tools_offer(&tools, HUNCH_TEST_DATA "/tool-calls/tools.json", NULL);
     assert_int_equal(hn_tools_open(&strict, list, "tools", &err), HUNCH_OK);
     json_decref(list);
@@ -42,6 +49,7 @@ static int teardown(void **state) {
     (void)state;
     hn_tools_close(&tools);
     hn_tools_close(&strict);
+    hn_tools_close(&beyond);
     return 0;
 }
 
@@ -322,8 +330,7 @@ static const struct { const char *family, *yes[4], *no[4]; } never[] = {
     {"lfm2", {"[ping()]"}, {"<|tool_call_start|>"}},
 };
 
-static void test_no_call(void **state) {
-    (void)state;
+static void check_never(void) {
     for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
         const hn_call_options o = {.seed = 1};
         const hn_call_family *f = hn_call_family_named(never[i].family);
@@ -337,6 +344,23 @@ static void test_no_call(void **state) {
                 fail_msg("%s goes on with '%s'", never[i].family, never[i].no[k]);
         accepter_close(&x);
     }
+}
+
+static void test_no_call(void **state) {
+    (void)state;
+    check_never();
+}
+
+/* No schema matters where no call is: one that cannot be honoured changes nothing. */
+static void test_no_call_beyond(void **state) {
+    (void)state;
+    hn_grammar *g = NULL;
+    hunch_error err = {0};
+    const hn_call_options o = {.seed = 1};
+    assert_int_equal(hn_call_grammar_make(&g, hn_call_family_named("llama3"), &beyond, NULL, HUNCH_TOOLS_AUTO, &o, &err), HUNCH_USAGE);
+    offered = &beyond;
+    check_never();
+    offered = &tools;
 }
 
 /* ---- several calls ----------------------------------------------------------------------------------------------------- */
@@ -400,6 +424,7 @@ static void test_several(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rendered), cmocka_unit_test(test_walks), cmocka_unit_test(test_strict_walks),
                                        cmocka_unit_test(test_gemma_keys),
-                                       cmocka_unit_test(test_may_call), cmocka_unit_test(test_no_call), cmocka_unit_test(test_several)};
+                                       cmocka_unit_test(test_may_call), cmocka_unit_test(test_no_call),
+                                       cmocka_unit_test(test_no_call_beyond), cmocka_unit_test(test_several)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
