@@ -52,12 +52,13 @@ static bool options_check(const serve_view *v, int context, serve_error *err) {
     return newline ? true : serve_wrong(err, v, "options.penalize_newline", ": only true is supported");
 }
 
-/* "think": whether the template lets the model think, or how long. */
+/* "think": whether the template lets the model think, or how long; "none" is not at all. */
 static bool think_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     const json_t *given = serve_field(v, "think");
+    const char *level = json_string_value(given);
     if (!given) return true;
     if (!json_is_boolean(given) && !json_string_length(given)) return serve_wrong(err, v, "think", " is not true, false or a level");
-    w->think = json_is_false(given) ? -1 : 1;
+    w->think = json_is_false(given) || (level && strcmp(level, "none") == 0) ? -1 : 1;
     if (json_is_boolean(given)) return true;
     w->effort = given;
     return serve_effort_check(v, "think", err);

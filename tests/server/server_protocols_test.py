@@ -259,6 +259,7 @@ def test_thinking():
             assert r["usage"]["output_tokens_details"]["reasoning_tokens"] == 20 and r["output"][0]["summary"] == []
             plain = server.complete(prompt=PROMPT, max_tokens=20, temperature=0)["choices"][0]["text"]
             for p, off in ((Messages, {"thinking": {"type": "disabled"}}), (Chat, {"think": False}), (Generate, {"think": False}),
+                           (Chat, {"think": "none"}), (Generate, {"think": "none"}),
                            (Responses, {"chat_template_kwargs": {"enable_thinking": False}})):
                 assert both(s, p, PROMPT, **off)[:2] == (plain, ""), p
             # earlier thinking, and what only its maker can read, are taken back
