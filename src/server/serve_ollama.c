@@ -163,7 +163,7 @@ static bool calls_make(serve_wanted *w, json_t *to, const json_t *calls, size_t 
 typedef struct turns {
     serve_wanted *w;
     json_t *messages;    /* its */
-    const json_t *calls; /* of the newest message that has any; NULL: none, or another message came since */
+    const json_t *calls; /* of the newest message that has any; NULL: none */
     size_t results;      /* to these */
 } turns;
 
@@ -171,13 +171,13 @@ static bool is_of(const json_t *call, const json_t *name) {
     return call && (!name || json_equal(name, json_object_get(json_object_get(call, "function"), "name")));
 }
 
-/* The id of the call that a result answers: results come in the order of the calls, or else by their names. New. */
+/* The id of the call that a result answers: results come in the order of the calls, or else by their names. NULL: it answers none. */
 static json_t *result_id(turns *t, const json_t *name) {
     enum { MOST = 128 }; /* calls that are looked at */
     const json_t *call = json_array_get(t->calls, t->results++);
     for (size_t k = 0; k < MOST && !is_of(call, name) && k < json_array_size(t->calls); k++)
         if (is_of(json_array_get(t->calls, k), name)) call = json_array_get(t->calls, k);
-    return call ? json_incref(json_object_get(call, "id")) : json_string("call");
+    return json_object_get(call, "id");
 }
 
 static bool message_check(const json_t *given, size_t i, serve_error *err) {
@@ -199,20 +199,23 @@ static bool message_make(turns *t, const json_t *given, size_t i, serve_error *e
     if (!message_check(given, i, err)) return false;
     json_t *content = serve_value(given, "content"), *thinking = serve_value(given, "thinking"), *calls = serve_value(given, "tool_calls");
     const char *role = json_string_value(json_object_get(given, "role"));
+    char field[SERVE_NAME];
+    snprintf(field, sizeof field, "messages[%zu]", i);
     json_t *to = serve_message_json(role, content ? json_incref(content) : json_string(""));
     json_array_append_new(t->messages, to);
     if (json_string_length(thinking)) json_object_set(to, "reasoning_content", thinking);
     if (strcmp(role, "tool") == 0) {
         json_t *name = serve_value(given, "tool_name");
         if (!name) name = serve_value(given, "name");
-        json_object_set_new(to, "tool_call_id", result_id(t, name));
+        json_t *id = result_id(t, name);
+        if (!id) return serve_fail(err, 400, field, "%s is the result of no call: no message before has a call for it", field);
+        json_object_set(to, "tool_call_id", id);
         if (json_is_string(name)) json_object_set(to, "name", name);
         return true;
     }
-    if (json_array_size(calls) && !calls_make(t->w, to, calls, i, err)) return false;
-    t->calls = json_object_get(to, "tool_calls");
+    if (!json_array_size(calls)) return true;
     t->results = 0;
-    return true;
+    return calls_make(t->w, to, calls, i, err) && (t->calls = json_object_get(to, "tool_calls"));
 }
 
 static bool chat_read(serve_wanted *w, serve_server *s, const serve_view *v, serve_error *err) {

@@ -152,7 +152,7 @@ static bool calls_seen(serve_server *s, hunch_model *m, const serve_view *v, con
     serve_rendered without = {0};
     size_t i;
     json_t *message, *messages;
-    if (!json_object_size(w->calls) || strstr(serve_about_template(s), "tool_calls")) return true;
+    if (!serve_calls_count(w->messages) || strstr(serve_about_template(s), "tool_calls")) return true;
     json_object_set_new(vars, "messages", messages = json_deep_copy(w->messages));
     json_array_foreach(messages, i, message) json_object_del(message, "tool_calls");
     const bool same = render(s, m, v, vars, &without, &ignored) && without.len == with->len && !memcmp(without.text, with->text, with->len);
@@ -210,7 +210,7 @@ bool serve_prompt_render(serve_server *s, hunch_model *m, const serve_view *v, c
              calls_seen(s, m, v, w, vars, to, err) && tools_seen(s, m, v, vars, to, err);
     else if (json_object_get(vars, "tools"))
         ok = serve_fail(err, 400, serve_field_name(v, "tools", name), "the model has no chat template that renders tools");
-    else if (json_object_size(w->calls))
+    else if (serve_calls_count(w->messages))
         ok = serve_wrong(err, v, "messages", ": the model has no chat template that renders calls of tools");
     else ok = contents_join(vars, to) || serve_fail(err, 503, NULL, "no memory for the conversation");
     ok = ok && (!w->goes_on || end_cut(v, vars, to, err));

@@ -9,13 +9,6 @@
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------- */
 
-static size_t calls_before(const json_t *messages) {
-    size_t i, n = 0;
-    const json_t *message;
-    json_array_foreach(messages, i, message) n += json_array_size(json_object_get(message, "tool_calls"));
-    return n;
-}
-
 static bool is_offered(const serve_wanted *w) {
     const json_t *one;
     size_t i;
@@ -44,7 +37,7 @@ bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m
     o.one = w->one_call;
     o.format = s->settings->tool_format;
     o.template_text = s->settings->template_text;
-    o.earlier = calls_before(w->messages);
+    o.earlier = serve_calls_count(w->messages);
     const hunch_status st = hunch_tools_open(o.choice == HUNCH_TOOLS_NONE ? &c->forbidden : &c->tools, m, &o, &why);
     hn_free(text);
     if (!st && o.choice == HUNCH_TOOLS_AUTO && !hunch_tools_format(c->tools)) hunch_tools_close(&c->tools); /* calls stay text */

@@ -24,6 +24,13 @@ bool serve_ends_with_answer(const json_t *messages) {
            json_string_length(json_object_get(last, "content"));
 }
 
+size_t serve_calls_count(const json_t *messages) {
+    size_t i, n = 0;
+    const json_t *message;
+    json_array_foreach(messages, i, message) n += json_array_size(json_object_get(message, "tool_calls"));
+    return n;
+}
+
 void serve_call_known(serve_wanted *w, const json_t *id) {
     if (!w->calls) w->calls = json_object();
     json_object_set_new(w->calls, json_string_value(id), json_true());

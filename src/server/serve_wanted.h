@@ -10,7 +10,7 @@
 typedef struct serve_wanted {
     /* a chat */
     json_t *messages;         /* as templates get them */
-    json_t *calls;            /* their ids, of the calls in them, as keys of an object; NULL: none */
+    json_t *calls;            /* the ids of calls in them, as keys of an object; NULL: none, or none has an id */
     json_t *tools;            /* likewise; NULL: none */
     json_t *allowed;          /* those of them that the answer may call; NULL: all */
     hunch_tool_choice choice;
@@ -34,6 +34,7 @@ void serve_wanted_free(serve_wanted *w);
 json_t *serve_message_json(const char *role, json_t *content);
 /* Whether the client has begun the answer itself: the last message is the assistant's, and calls nothing. */
 bool serve_ends_with_answer(const json_t *messages);
+size_t serve_calls_count(const json_t *messages); /* in all of them */
 /* Adds a call to a message of the assistant. arguments: the text of an object. */
 void serve_call_add(serve_wanted *w, json_t *message, const json_t *id, const json_t *name, const char *arguments);
 /* A call whose result may follow. */

@@ -335,6 +335,9 @@ def test_calls():
                 want = s.post("/v1/chat/completions", {"messages": same, "tools": chat["tools"], "max_tokens": 12}).json()["choices"][0]["message"]
                 got = s.post("/api/chat", dict(ollama, messages=said + results, options={"num_predict": 12})).json()["message"]
                 assert got["content"] == (want["content"] or ""), (names, got, want)
+            # a result may come behind a message that was said in between
+            between = [said[0], said[1], {"role": "user", "content": "Go on"}, {"role": "tool", "tool_name": pair[0]["function"]["name"], "content": "x"}]
+            assert s.post("/api/chat", dict(ollama, messages=between)).status == 200
             assert "tools" in s.post("/api/show", {"model": s.get("/api/tags").json()["models"][0]["name"]}).json()["capabilities"]
 
 

@@ -189,6 +189,9 @@ def test_paths():
             ("/v1/messages", "messages[0].content[0].tool_use_id", {"max_tokens": 1, "messages": [
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "a"}]}]}),
             ("/v1/responses", "input[0].call_id", {"input": [{"type": "function_call_output", "call_id": "c", "output": "a"}]}),
+            ("/api/chat", "messages[0]", {"messages": [{"role": "tool", "tool_name": "f", "content": "r"}]}),
+            ("/api/chat", "messages[3]", {"messages": [user, {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}] +
+                                          [{"role": "tool", "tool_name": n, "content": "r"} for n in "fg"]}),
             ("/api/chat", "messages[0].role", {"messages": [{"role": "wizard", "content": "a"}]}), ("/api/chat", "think", {"messages": [user], "think": "deep"})):
         a = server.post(path, body)
         assert a.status == 400 and param.encode() in a.body, (path, a.body)
@@ -236,8 +239,10 @@ def test_templates_without_calls():
             f.write(text)
             f.flush()
             with Server(os.path.join(sys.argv[1], "hunch-serve"), "--quiet", "--chat-template-file", f.name) as s:
-                a = s.post("/v1/chat/completions", {"messages": messages, "max_tokens": 1})
-                assert a.status == status and (status == 200 or b"ignores calls of tools" in a.body), (text, a.body)
+                nameless = [messages[0], {"role": "assistant", "content": "", "tool_calls": [{"function": messages[1]["tool_calls"][0]["function"]}]}]
+                for said in (messages, nameless):  # also calls that have no id
+                    a = s.post("/v1/chat/completions", {"messages": said, "max_tokens": 1})
+                    assert a.status == status and (status == 200 or b"ignores calls of tools" in a.body), (text, said, a.body)
 
 
 def test_refusals():
