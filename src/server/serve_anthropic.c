@@ -160,7 +160,8 @@ static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
             return serve_wrong(err, &tool, "type", " is not \"custom\": the server runs no tools of its own");
         if (!serve_function_name_check(&tool, "name", err)) return false;
         if (!hn_json_is_object(schema)) return serve_wrong(err, &tool, "input_schema", " is not an object");
-        json_array_append_new(w->tools, serve_function_json(serve_field(&tool, "name"), serve_field(&tool, "description"), schema));
+        json_array_append_new(w->tools, serve_function_json(serve_field(&tool, "name"), serve_field(&tool, "description"), schema,
+                                                            serve_field(&tool, "strict")));
     }
     return true;
 }

@@ -224,7 +224,8 @@ static bool tools_read(serve_wanted *w, const serve_view *v, serve_error *err) {
             return serve_wrong(err, &tool, "type", " is not \"function\": the server runs no tools of its own");
         if (!serve_function_name_check(&tool, "name", err)) return false;
         if (parameters && !hn_json_is_object(parameters)) return serve_wrong(err, &tool, "parameters", " is not an object");
-        json_array_append_new(w->tools, serve_function_json(serve_field(&tool, "name"), serve_field(&tool, "description"), parameters));
+        json_array_append_new(w->tools, serve_function_json(serve_field(&tool, "name"), serve_field(&tool, "description"), parameters,
+                                                            serve_field(&tool, "strict")));
     }
     return true;
 }

@@ -85,11 +85,12 @@ void serve_texts_join(json_t *messages) {
     }
 }
 
-json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters) {
+json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters, const json_t *strict) {
     json_t *function = json_object();
     json_object_set(function, "name", (json_t *)(uintptr_t)name);
     if (description) json_object_set(function, "description", (json_t *)(uintptr_t)description);
     if (parameters) json_object_set(function, "parameters", (json_t *)(uintptr_t)parameters);
+    if (json_is_false(strict)) json_object_set_new(function, "strict", json_false());
     return json_pack("{s:s,s:o}", "type", "function", "function", function);
 }
 

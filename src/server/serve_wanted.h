@@ -48,8 +48,9 @@ void serve_texts_join(json_t *messages);
 bool serve_text_is(const json_t *message, const char *field); /* whether there is any */
 /* Whether a field, if it is there, says how long the model thinks: none, minimal, low, medium, high, xhigh or max. */
 bool serve_effort_check(const serve_view *v, const char *name, serve_error *err);
-/* One function in the form that templates get. Takes none of the values; parameters may be NULL. */
-json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters);
+/* One function in the form that templates get. Takes none of the values; parameters may be NULL. strict: false if its schema is honoured as
+ * far as it can be; another value, or NULL, changes nothing. */
+json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters, const json_t *strict);
 /* Whether a field has the name of a function: 1 to 64 letters, digits, _ and -. */
 bool serve_function_name_check(const serve_view *v, const char *name, serve_error *err);
 

@@ -131,6 +131,11 @@ def test_not_strict():
                 a = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 60, "tools": tools, "tool_choice": "required"})
                 assert a.status == (400 if strict else 200), a.body
                 assert strict or a.headers["x-hunch-ignored"] == "the parameters of f/properties/a/$anchor", a.headers
+                for path, body in (("/v1/responses", {"input": "a", "max_output_tokens": 60, "tool_choice": "required", "tools": [dict(tool, type="function", strict=strict)]}),
+                                   ("/v1/messages", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 60, "tool_choice": {"type": "any"},
+                                                     "tools": [{"name": "f", "input_schema": tool["parameters"], "strict": strict}]})):
+                    b = s.post(path, body)
+                    assert b.status == a.status and b.headers.get("x-hunch-ignored") == a.headers.get("x-hunch-ignored"), (path, strict, b.headers, b.body)
 
 
 MANY = "((.|\\n)*[a-z ](.|\\n){400}){2}"  # whose states are too many after some tokens
