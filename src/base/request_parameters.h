@@ -3,7 +3,9 @@
  * the flags with help, manual and completion, the settings of a chat, the keys of rows of prompts (tools/), the fields of the server's
  * protocols (server/), and the check of those of sampling (sample/sampling_check.c).
  *
- * To add one: its member of hunch_request, and a row. */
+ * To add one: its member of hunch_request, and a row. That is all of numbers (REAL, ABOVE, INT) and switches; other kinds are also read
+ * by hand: lists in tools/tool_row_keys.c (list_take), they, LIMIT and INT64 in tools/tool_open.c, all of them in the server
+ * (serve_parameters_read, serve_request.c). */
 #ifndef HN_REQUEST_PARAMETERS_H
 #define HN_REQUEST_PARAMETERS_H
 
@@ -11,7 +13,7 @@
  *   ID      the member of tool_options; of numbers of sampling also that of hunch_sampling
  *   MEMBER  of hunch_request
  *   KIND    as of flags (tools/tool_flags.h): REAL, ABOVE (LEAST itself is too small), INT, LIMIT (-1: none), INT64, SWITCH, TEXT, CHOICE
- *           (its words are tool_ID_names), TEXTS, INTS, BIASES
+ *           (its words are tool_ID_names, declared in tools/tool_flags.h), TEXTS, INTS, BIASES
  *   KEY     of a row;  SET: in a chat;  NULL: it has none
  *   SERVED  the field of OpenAI's endpoints, as vLLM and llama.cpp name it; NULL: none
  *   WHERE   OPTIONS: every protocol has it by this name, Ollama's in its options; BODY: every protocol, in the body;

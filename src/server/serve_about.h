@@ -23,8 +23,8 @@ const char *serve_about_format(const serve_server *s);
 json_int_t serve_about_bytes(const serve_server *s);
 /* Whether calls of tools are read from answers, and whether the template lets the model think. */
 bool serve_about_calls(const serve_server *s, const hunch_model *m);
-/* The texts of the tokens that begin and end a text, as templates have them; empty: there is none. New. */
-json_t *serve_about_token(const hunch_model *m, const char *name); /* "bos_token", "eos_token" */
 bool serve_about_thinks(const serve_server *s);
+/* The text of the token that begins or ends a text ("bos_token", "eos_token"), as templates have it; empty: there is none. New. */
+json_t *serve_about_token(const hunch_model *m, const char *name);
 
 #endif

@@ -80,7 +80,8 @@ static bool message_read(serve_wanted *w, json_t *message, size_t i, serve_error
     if ((answer && !calls_read(w, &v, err)) || (result && !serve_result_check(w, &v, "tool_call_id", err))) return false;
     const json_t *content = serve_field(&v, "content");
     if (!content && !(answer && (json_array_size(serve_field(&v, "tool_calls")) || serve_field(&v, "reasoning_content"))))
-        return serve_wrong(err, &v, "content", " is missing: a text, or a list of parts%s", answer ? ", unless the message calls" : "");
+        return serve_wrong(err, &v, "content", " is missing: a text, or a list of parts%s",
+                           answer ? ", unless the message calls or has reasoning_content" : "");
     if (!content) return true;
     json_t *text = serve_prompt_content(&v, "content", err);
     if (text) json_object_set_new(message, "content", text);

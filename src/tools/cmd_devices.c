@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_devices.c - `hunch devices`: the GPUs that --device takes. */
+#include <stdarg.h>
+#include <string.h>
+
 #include "tool_options.h"
+#include "tool_wrap.h"
 
 static int devices_json(const hunch_device *d, int n) {
     json_t *list = json_array();
@@ -12,14 +16,27 @@ static int devices_json(const hunch_device *d, int n) {
     return tool_print_json(list);
 }
 
+static void HN_PRINTF(2, 3) put(tool_wrap *to, const char *fmt, ...) {
+    char text[sizeof(hunch_device) + 100];
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(text, sizeof text, fmt, list);
+    va_end(list);
+    tool_wrap_write(to, text, strlen(text));
+}
+
 static int devices_print(const hunch_device *d, int n) {
+    tool_wrap to = {.to = stdout};
+    char left[32], all[32], range[32];
     for (int i = 0; i < n; i++) {
-        printf("vulkan:%d  %s, %s\n          %.1f of %.1f GB free, subgroups of %d, buffers of %.1f GB\n", i, d[i].name, d[i].driver,
-               (double)d[i].memory_left / 1e9, (double)d[i].memory / 1e9, d[i].subgroup, (double)d[i].largest_range / 1e9);
-        if (d[i].lacks[0]) printf("          cannot be used: it lacks %s\n", d[i].lacks);
-        if (d[i].is_cpu) printf("          a CPU: slower than --device cpu, which auto takes\n");
+        put(&to, "vulkan:%d  %s, %s\n", i, d[i].name, d[i].driver);
+        put(&to, "          %s of %s free, subgroups of %d, buffers of %s\n", tool_size_text((double)d[i].memory_left, left),
+            tool_size_text((double)d[i].memory, all), d[i].subgroup, tool_size_text((double)d[i].largest_range, range));
+        if (d[i].lacks[0]) put(&to, "          cannot be used: it lacks %s\n", d[i].lacks);
+        if (d[i].is_cpu) put(&to, "          a CPU: slower than --device cpu, which auto takes\n");
     }
-    if (n == 0) printf("Vulkan has no device here.\n");
+    if (n == 0) put(&to, "Vulkan has no device here.\n");
+    tool_wrap_end(&to);
     return tool_done(HUNCH_OK);
 }
 

@@ -49,6 +49,19 @@ enum {
     EVERY = ALL | TOOL_HELP | TOOL_MANUAL | TOOL_COMPLETION | TOOL_VERSION | TOOL_DEVICES | TOOL_TRAIN
 };
 
+/* The words of a parameter of requests: of a choice by its name, of other kinds none. */
+#define WORDS_CHOICE(ID) tool_##ID##_names
+#define WORDS_REAL(ID) NULL
+#define WORDS_ABOVE(ID) NULL
+#define WORDS_INT(ID) NULL
+#define WORDS_LIMIT(ID) NULL
+#define WORDS_INT64(ID) NULL
+#define WORDS_SWITCH(ID) NULL
+#define WORDS_TEXT(ID) NULL
+#define WORDS_TEXTS(ID) NULL
+#define WORDS_INTS(ID) NULL
+#define WORDS_BIASES(ID) NULL
+
 #define AT(field) offsetof(tool_options, field)
 const tool_flag tool_flags[] = {
     {"--model", "-m", TOOL_TEXT, AT(model), ALL & ~TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "MODEL",
@@ -131,7 +144,7 @@ const tool_flag tool_flags[] = {
     {"--lossy-top-m", NULL, TOOL_INT, AT(lossy_top_m), GENERATES, LOSSY, 1, INT_MAX, NULL, "M",
      "accept drafts among the M likeliest"},
 #define ROW(ID, MEMBER, KIND, LEAST, MOST, KEY, SET, SERVED, WHERE, NONE, USUAL, OFF, FLAG, COMMANDS, GROUP, VALUE, HELP) \
-    {FLAG, NULL, TOOL_##KIND, AT(ID), COMMANDS, GROUP, LEAST, MOST, TOOL_##KIND == TOOL_CHOICE ? tool_pooling_names : NULL, VALUE, HELP},
+    {FLAG, NULL, TOOL_##KIND, AT(ID), COMMANDS, GROUP, LEAST, MOST, WORDS_##KIND(ID), VALUE, HELP},
     HN_REQUEST_PARAMETERS(ROW)
 #undef ROW
     {"--logprobs", NULL, TOOL_COUNT, AT(logprobs), TOOL_RUN | TOOL_CHAT, OUTPUT, 0, HUNCH_MOST_TOP_LOGPROBS, NULL,

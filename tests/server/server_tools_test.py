@@ -177,6 +177,8 @@ def test_paths():
             ("messages[0].tool_calls[1].function.arguments", [{"role": "assistant", "tool_calls": [call, dict(call, function={"name": "f"})]}])):
         a = server.post("/v1/chat/completions", {"messages": messages, "max_tokens": 1})
         assert a.status == 400 and a.json()["error"]["param"] == param and a.json()["error"]["message"].startswith(param), (param, a.body)
+    a = server.post("/v1/chat/completions", {"messages": [{"role": "assistant", "content": None}], "max_tokens": 1})
+    assert "unless the message calls or has reasoning_content" in a.json()["error"]["message"], a.body
     for name in ("a b", "a" * 65, "a.b", "", 5, None):
         for path, param, body in (
                 ("/v1/chat/completions", "tools[1].function.name", {"messages": [user], "tools": TOOLS[:1] + [{"type": "function", "function": {"name": name}}]}),
