@@ -106,21 +106,21 @@ static json_t *ollama_answer(const serve_server *s, serve_call *c) {
 const serve_protocol serve_ollama_vectors = {.error = serve_ollama_error_json, .whole = ollama_answer};
 
 /* own: by the protocol's names. */
-static bool vectors_read(serve_server *s, const serve_asked *q, const serve_view *own, const serve_view *v, serve_reply *r,
-                         serve_error *err) {
-    hunch_model *m = serve_model(s, err);
+static bool vectors_read(serve_server *s, const hunch_model *m, const serve_asked *q, const serve_view *own, const serve_view *v,
+                         serve_reply *r, serve_error *err) {
     serve_wanted w = {.prompt_only = true};
-    if (m && dimensions_check(own, m, err)) r->call = serve_request_read(s, q, v, &w, false, err);
+    if (dimensions_check(own, m, err)) r->call = serve_request_read(s, q, v, &w, false, err);
     serve_wanted_free(&w);
     return r->call != NULL;
 }
 
 bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     const serve_view own = {.body = q->body}, v = {.body = q->body, .names = names};
+    const hunch_model *m = serve_model(s, err);
     hunch_pooling pooling;
     bool packed;
-    if (!serve_model(s, err) || !pooling_read(&own, &pooling, err) || !format_read(&own, &packed, err) ||
-        !vectors_read(s, q, &own, &v, r, err)) return false;
+    if (!m || !pooling_read(&own, &pooling, err) || !format_read(&own, &packed, err) ||
+        !vectors_read(s, m, q, &own, &v, r, err)) return false;
     r->call->request.pooling = pooling;
     r->call->packed = packed;
     return true;
@@ -129,7 +129,8 @@ bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, ser
 static bool ollama_read(serve_server *s, const serve_asked *q, const serve_name *its, serve_reply *r, serve_error *err) {
     static const serve_expected kinds[] = {{"truncate", SERVE_IS_BOOL}, {"options", SERVE_IS_OBJECT}, {NULL, 0}};
     const serve_view own = {.body = q->body}, v = {.body = q->body, .names = its, .tag = ":latest"};
-    if (!serve_kinds_check(&own, kinds, err) || !vectors_read(s, q, &own, &v, r, err)) return false;
+    const hunch_model *m = serve_kinds_check(&own, kinds, err) ? serve_model(s, err) : NULL;
+    if (!m || !vectors_read(s, m, q, &own, &v, r, err)) return false;
     r->call->request.pooling = HUNCH_POOL_LAST;
     return true;
 }

@@ -153,12 +153,11 @@ bool serve_field_int(const serve_view *v, const char *name, int64_t least, int64
     const json_t *value = serve_field(v, name);
     const char *rest;
     if (!value) return true;
+    if (json_is_integer(value) && json_integer_value(value) >= least && json_integer_value(value) <= most)
+        return *out = json_integer_value(value), true;
     const serve_name *entry = entry_find(v, name, &rest);
-    if (!json_is_integer(value) || json_integer_value(value) < least || json_integer_value(value) > most)
-        return serve_wrong_value(err, v, name, value, " is not a whole number from %lld to %lld",
-                                 (long long)(entry && entry->none && entry->from < least ? entry->from : least), (long long)most);
-    *out = json_integer_value(value);
-    return true;
+    return serve_wrong_value(err, v, name, value, " is not a whole number from %lld to %lld",
+                             (long long)(entry && entry->none && entry->from < least ? entry->from : least), (long long)most);
 }
 
 bool serve_field_text(const serve_view *v, const char *name, const char **out, serve_error *err) {
@@ -217,6 +216,12 @@ bool serve_only_check(const serve_view *v, const serve_only *list, serve_error *
             return serve_wrong_value(err, v, o->name, value, ": only %g is supported", o->value);
     }
     return true;
+}
+
+bool serve_switch_check(const serve_view *v, const char *name, bool must, serve_error *err) {
+    bool value = must;
+    if (!serve_field_bool(v, name, &value, err)) return false;
+    return value == must ? true : serve_wrong(err, v, name, ": only %s is supported", must ? "true" : "false");
 }
 
 static bool asks_nothing(const json_t *value) {

@@ -73,6 +73,8 @@ typedef struct serve_only {
     double value;
 } serve_only;
 bool serve_only_check(const serve_view *v, const serve_only *list, serve_error *err);
+/* The same of a switch. */
+bool serve_switch_check(const serve_view *v, const char *name, bool must, serve_error *err);
 /* Fields that would change the answer, and are not here: refused unless they ask for nothing (false, 0, an empty text, list or object).
  * The names end with NULL; why: behind them in the message. */
 bool serve_refused_check(const serve_view *v, const char *const *names, const char *why, serve_error *err);

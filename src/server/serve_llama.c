@@ -29,20 +29,13 @@ static bool others_check(const serve_view *v, serve_error *err) {
     static const serve_expected kinds[] = {
         {"mirostat_tau", SERVE_IS_NUMBER}, {"mirostat_eta", SERVE_IS_NUMBER}, {"dynatemp_exponent", SERVE_IS_NUMBER},
         {"n_keep", SERVE_IS_WHOLE}, {"n_discard", SERVE_IS_WHOLE}, {"id_slot", SERVE_IS_WHOLE}, {"cache_prompt", SERVE_IS_BOOL},
-        {"timings_per_token", SERVE_IS_BOOL}, {"return_progress", SERVE_IS_BOOL}, {"response_fields", SERVE_IS_LIST}, {NULL, 0}};
-    static const char *const empty[] = {"samplers", "lora", "image_data", "multimodal_data", "response_fields"};
+        {"timings_per_token", SERVE_IS_BOOL}, {"return_progress", SERVE_IS_BOOL}, {"samplers", SERVE_IS_LIST}, {"lora", SERVE_IS_LIST},
+        {"image_data", SERVE_IS_LIST}, {"multimodal_data", SERVE_IS_LIST}, {"response_fields", SERVE_IS_LIST}, {NULL, 0}};
+    static const char *const empty[] = {"samplers", "lora", "image_data", "multimodal_data", "response_fields", NULL};
     int64_t keep = 0, time = 0;
-    bool after = false;
-    if (!serve_only_check(v, only, err) || !serve_kinds_check(v, kinds, err) || !serve_field_int(v, "min_keep", 0, 1, &keep, err) ||
-        !serve_field_int(v, "t_max_predict_ms", -1, 0, &time, err) || !serve_field_bool(v, "post_sampling_probs", &after, err))
-        return false;
-    if (after) return serve_wrong(err, v, "post_sampling_probs", ": only false is supported");
-    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
-        const json_t *value = serve_field(v, empty[i]);
-        if (value && !(json_is_array(value) && json_array_size(value) == 0))
-            return serve_wrong(err, v, empty[i], " is not supported: expected none, or an empty list");
-    }
-    return true;
+    return serve_only_check(v, only, err) && serve_kinds_check(v, kinds, err) && serve_field_int(v, "min_keep", 0, 1, &keep, err) &&
+           serve_field_int(v, "t_max_predict_ms", -1, 0, &time, err) && serve_switch_check(v, "post_sampling_probs", false, err) &&
+           serve_refused_check(v, empty, ": expected none, or an empty list", err);
 }
 
 /* n_predict -1: as many tokens as the context holds; 0: the prompt alone. */

@@ -42,14 +42,11 @@ static bool options_check(const serve_view *v, int context, serve_error *err) {
     static const serve_only only[] = {{"options.mirostat", 0}, {"options.tfs_z", 1}, {NULL, 0}};
     const json_t *given = serve_field(v, "options");
     int64_t size = 0;
-    bool newline = true;
     if (given && !hn_json_is_object(given)) return serve_wrong(err, v, "options", " is not an object");
     if (!serve_kinds_check(v, kinds, err) || !serve_only_check(v, only, err) ||
         !serve_field_int(v, "options.num_ctx", 1, INT32_MAX, &size, err) ||
-        !serve_field_bool(v, "options.penalize_newline", &newline, err)) return false;
-    if (size > context)
-        return serve_wrong(err, v, "options.num_ctx", " is %lld, but the context holds %d", (long long)size, context);
-    return newline ? true : serve_wrong(err, v, "options.penalize_newline", ": only true is supported");
+        !serve_switch_check(v, "options.penalize_newline", true, err)) return false;
+    return size <= context ? true : serve_wrong(err, v, "options.num_ctx", " is %lld, but the context holds %d", (long long)size, context);
 }
 
 /* "think": whether the template lets the model think, or how long; "none" is not at all. */

@@ -14,12 +14,6 @@ enum { COMPLETION_TOKENS = 16 }; /* of OpenAI: max_tokens of completions */
 
 /* ---- what is refused ----------------------------------------------------------------------------------------- */
 
-static bool switch_check(const serve_view *v, const char *name, bool must, serve_error *err) {
-    bool value = must;
-    if (!serve_field_bool(v, name, &value, err)) return false;
-    return value == must ? true : serve_wrong(err, v, name, ": only %s is supported", must ? "true" : "false");
-}
-
 /* What an answer consists of: a text. */
 static bool modalities_check(const serve_view *v, serve_error *err) {
     const json_t *list = serve_field(v, "modalities"), *one = json_array_get(list, 0);
@@ -38,8 +32,8 @@ static bool refused_check(const serve_view *v, serve_error *err) {
         "documents", "images", "lora_request", "prompt_logprobs", "truncate_prompt_tokens", "thinking_token_budget",
         "guided_whitespace_pattern", "samplers", "lora", "early_stopping", "post_sampling_probs", NULL};
     if (serve_field(v, "web_search_options")) return serve_wrong(err, v, "web_search_options", " is not supported"); /* {} searches, too */
-    return serve_refused_check(v, refused, "", err) && modalities_check(v, err) && switch_check(v, "use_beam_search", false, err) &&
-           switch_check(v, "include_stop_str_in_output", false, err) && serve_only_check(v, only, err) &&
+    return serve_refused_check(v, refused, "", err) && modalities_check(v, err) && serve_switch_check(v, "use_beam_search", false, err) &&
+           serve_switch_check(v, "include_stop_str_in_output", false, err) && serve_only_check(v, only, err) &&
            serve_field_word(v, "verbosity", verbosities, &verbosity, err);
 }
 
@@ -118,19 +112,6 @@ bool serve_openai_tools(serve_wanted *w, const serve_view *v, serve_error *err) 
     return true;
 }
 
-/* The name of a function that a choice or a tool has. */
-static const char *name_of(const json_t *tool) {
-    const json_t *function = json_object_get(tool, "function");
-    return json_string_value(json_object_get(function ? function : tool, "name"));
-}
-
-static const json_t *tool_find(const serve_wanted *w, const char *name) {
-    const json_t *one;
-    size_t i;
-    json_array_foreach(w->tools, i, one) if (name && name_of(one) && strcmp(name_of(one), name) == 0) return one;
-    return NULL;
-}
-
 /* {"mode", "tools"}: the answer may call these alone, or has to; the model sees all. */
 static bool allowed_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     static const char *const modes[] = {"auto", "required", NULL};
@@ -143,9 +124,9 @@ static bool allowed_read(serve_wanted *w, const serve_view *v, serve_error *err)
     w->choice = strcmp(mode, "required") == 0 ? HUNCH_TOOLS_REQUIRED : HUNCH_TOOLS_AUTO;
     w->allowed = json_array();
     json_array_foreach(serve_field(v, "tools"), i, one) {
-        const json_t *tool = tool_find(w, name_of(one));
+        json_t *tool = serve_tool_find(w, serve_tool_name(one));
         if (!tool) return serve_wrong(err, v, "tools", "[%zu] is none of the tools that are offered", i);
-        json_array_append(w->allowed, (json_t *)(uintptr_t)tool);
+        json_array_append(w->allowed, tool);
     }
     return true;
 }
@@ -159,7 +140,7 @@ bool serve_choice_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     if (type && strcmp(type, "allowed_tools") == 0)
         return allowed_read(w, &(serve_view){.body = allowed ? allowed : given, /* /v1/responses has no object of that name in it */
                                              .within = allowed ? "tool_choice.allowed_tools" : "tool_choice"}, err);
-    w->function = name_of(given);
+    w->function = serve_tool_name(given);
     if (given && !w->function) return serve_wrong(err, v, "tool_choice", " is none of auto, none, required, and names no function");
     if (given) w->choice = HUNCH_TOOLS_NAMED;
     return true;

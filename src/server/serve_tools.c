@@ -9,16 +9,6 @@
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_offered(const serve_wanted *w) {
-    const json_t *one;
-    size_t i;
-    json_array_foreach(w->tools, i, one) {
-        const char *name = json_string_value(json_object_get(json_object_get(one, "function"), "name"));
-        if (name && strcmp(name, w->function) == 0) return true;
-    }
-    return false;
-}
-
 bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m, const serve_view *v, const serve_wanted *w,
                       serve_error *err) {
     hunch_tools_options o;
@@ -28,7 +18,7 @@ bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m
     if (json_array_size(w->tools) == 0 && w->choice >= HUNCH_TOOLS_REQUIRED)
         return serve_wrong(err, v, "tool_choice", " asks for a call, but no tools are offered");
     if (json_array_size(w->tools) == 0) return true;
-    if (w->choice == HUNCH_TOOLS_NAMED && !is_offered(w))
+    if (w->choice == HUNCH_TOOLS_NAMED && !serve_tool_find(w, w->function))
         return serve_wrong(err, v, "tool_choice", " names %.64s, which no tool is named", w->function);
     char *text = serve_json_dump(w->allowed ? w->allowed : w->tools, 0);
     o.tools = text;

@@ -94,6 +94,21 @@ json_t *serve_function_json(const json_t *name, const json_t *description, const
     return json_pack("{s:s,s:o}", "type", "function", "function", function);
 }
 
+const char *serve_tool_name(const json_t *tool) {
+    const json_t *function = json_object_get(tool, "function");
+    return json_string_value(json_object_get(function ? function : tool, "name"));
+}
+
+json_t *serve_tool_find(const serve_wanted *w, const char *name) {
+    json_t *one;
+    size_t i;
+    json_array_foreach(w->tools, i, one) {
+        const char *its = serve_tool_name(one);
+        if (name && its && strcmp(its, name) == 0) return one;
+    }
+    return NULL;
+}
+
 bool serve_function_name_check(const serve_view *v, const char *name, serve_error *err) {
     enum { MOST = 64 };
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";

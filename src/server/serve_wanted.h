@@ -51,6 +51,10 @@ bool serve_effort_check(const serve_view *v, const char *name, serve_error *err)
 /* One function in the form that templates get. Takes none of the values; parameters may be NULL. strict: false if its schema is honoured as
  * far as it can be; another value, or NULL, changes nothing. */
 json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters, const json_t *strict);
+/* The name of the function that a tool, or a choice of one, has; NULL: none. */
+const char *serve_tool_name(const json_t *tool);
+/* The tool that is offered by that name, or NULL, also of the name NULL. */
+json_t *serve_tool_find(const serve_wanted *w, const char *name);
 /* Whether a field has the name of a function: 1 to 64 letters, digits, _ and -. */
 bool serve_function_name_check(const serve_view *v, const char *name, serve_error *err);
 

@@ -209,8 +209,8 @@ void tool_row_request(hunch_request *r, const tool_prompt *p) {
         r->n_stop_tokens = (int)hn_least_size(p->n_stop_tokens, INT_MAX);
     }
     for (int i = 0; i < KEYS && p->settings; i++) {
-        const json_t *value = keys[i].key && !is_list(i) ? json_object_get(p->settings, keys[i].key) : NULL;
-        if (value)
+        const json_t *value = keys[i].key ? json_object_get(p->settings, keys[i].key) : NULL;
+        if (value && !is_list(i))
             setting_set(r, i, value);
     }
 }
