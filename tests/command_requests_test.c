@@ -103,6 +103,23 @@ static void test_drafters(void **state) {
     refused(2, "drafters: \"n\" is none", "run", "-m", STORIES, "-p", "a", "--draft", "ngram", "--drafters", "n");
 }
 
+/* By the marks of a given template; the flag, and the key of a row, which counts. */
+static void test_thinking_budget(void **state) {
+    (void)state;
+    const char *source = text_write("think.jinja", "{# </think> #}{{ bos_token }}{{ messages[0].content }}<think>");
+    const char *row = text_write("think.jsonl", "{\"prompt\": \"" PROMPT "\", \"thinking_budget\": 4}");
+    json_t *by_flag = json_of("run", "-m", STORIES, "-n", "40", "--chat-template-file", source, "-p", PROMPT, "--thinking-budget", "4");
+    json_t *by_row = json_of("run", "-m", STORIES, "-n", "40", "--chat-template-file", source, "-f", row, "--thinking-budget", "9");
+    json_t *free = json_of("run", "-m", STORIES, "-n", "4", "--chat-template-file", source, "-p", PROMPT);
+    tokens_equal(by_flag, by_row);
+    assert_string_equal(text_of(by_flag, "thinking"), text_of(free, "thinking"));
+    assert_true(*text_of(by_flag, "answer"));
+    json_decref(by_flag);
+    json_decref(by_row);
+    json_decref(free);
+    refused(2, "no marks around thinking", "run", "-m", STORIES, "-p", "a", "--thinking-budget", "4");
+}
+
 /* The prompt's values are those of `score` and of the model's width. */
 static void test_values_of_prompts(void **state) {
     (void)state;
@@ -168,7 +185,8 @@ static void test_wrong_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys),     cmocka_unit_test(test_stop_reasons),
-                                       cmocka_unit_test(test_drafters), cmocka_unit_test(test_values_of_prompts),
+                                       cmocka_unit_test(test_drafters), cmocka_unit_test(test_thinking_budget),
+                                       cmocka_unit_test(test_values_of_prompts),
                                        cmocka_unit_test(test_rows_that_wait), cmocka_unit_test(test_wrong_keys)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

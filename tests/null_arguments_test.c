@@ -192,6 +192,8 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_tokenize_at_most, n, m, "a", 1, NULL, 0, 0, 1, &ids, NULL, why);
     hunch_split split = {0};
     hunch_part part;
+    REFUSED(hunch_model_set_marks, m, NULL, "a", why);
+    REFUSED(hunch_model_set_marks, template_text, m, NULL, why);
     assert_false(hunch_marks_are_special(NULL)), seen("hunch_marks_are_special", "m");
     assert_false(hunch_prompt_thinks(NULL, "a", 1)), seen("hunch_prompt_thinks", "m");
     assert_false(hunch_prompt_thinks(m, NULL, 1)), seen("hunch_prompt_thinks", "text");

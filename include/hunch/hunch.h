@@ -157,6 +157,7 @@ typedef struct hunch_model_info {
     const char *isa;         /* level chosen; of a device its name and driver */
     int threads;
     bool has_tokenizer, has_chat_template;
+    bool has_thinking;       /* the chat template (hunch_model_set_marks) has marks around thinking */
     double load_seconds;
     int n_unused;            /* tensors of the file that are not used */
     const char *unused;      /* names of the first of them, "a, b, ..."; owned by the model */
@@ -239,6 +240,8 @@ typedef struct hunch_split {
     int message; /* of a template with channels: the message that the next part is in */
     size_t done; /* bytes */
 } hunch_split;
+/* The marks are those of this template, by which prompts are rendered, not of the model's own. Before anything else uses the model. */
+hunch_status hunch_model_set_marks(hunch_model *m, const char *template_text, hunch_error *err);
 /* Whether the marks are special tokens, so that an answer has them only with special_text of its request: without it all is text. */
 bool hunch_marks_are_special(const hunch_model *m);
 /* Whether a rendered prompt ends inside a thinking block, so that the answer begins in it. */
@@ -557,6 +560,9 @@ typedef struct hunch_request {
     hunch_grammar *grammar;    /* of this model, that the answer obeys: tokens that cannot continue it have probability 0, and it ends
                                   where it is complete, by an end-of-sequence token (with ignore_eos, too). A limit (max_tokens, the
                                   context, a stop string) may end it earlier. NULL: the answer is free */
+    int thinking_budget;       /* most tokens of thinking, all of it together, without its marks (hunch_split_next): then the end mark
+                                  follows, its tokens one after another, and what comes behind it is free; a grammar that does not
+                                  allow the mark yet lets it wait. For a model that has_thinking. 0: none */
     const hunch_token *prediction; /* a text that the answer is expected to resemble, for `prediction` drafters; copied */
     size_t n_prediction;
     bool logprobs;             /* keep the log-probability of every emitted token */

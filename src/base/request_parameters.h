@@ -83,6 +83,9 @@
         "end the text where its last N tokens stand in it for the fourth time; 0, the default: never")                                  \
     ROW(min_tokens, min_tokens, INT, 0, INT_MAX, "min_tokens", NULL, "min_tokens", OPTIONS, 0, 0, NULL,                                 \
         "--min-tokens", TOOL_RUN, ANSWER, "N", "the text does not end before it has N tokens; default 0")                               \
+    ROW(thinking_budget, thinking_budget, INT, 1, INT_MAX, "thinking_budget", "thinking_budget", "thinking_token_budget", OPTIONS, 0, 0, \
+        NULL, "--thinking-budget", GENERATES, ANSWER, "N",                                                                              \
+        "after N tokens of thinking its end mark follows, as the template has it; default: as many as the model likes")                 \
     ROW(deadline, deadline_s, ABOVE, 0, 1e9, "deadline", NULL, "deadline", BODY, 0, 0, NULL,                                            \
         "--deadline", TOOL_RUN, ANSWER, "SECONDS",                                                                                      \
         "the answer ends with what it has so many seconds after it was asked for; default: never")                                      \

@@ -3,11 +3,21 @@
  * headers that name a channel (Harmony: <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...). */
 #include <string.h>
 
+#include "base/least.h"
 #include "base/mem.h"
 #include "calls/calls.h"
 #include "engine/engine.h"
 
 /* ---- a model's marks ------------------------------------------------------------------------------------------------- */
+
+/* Leaves out the blank that some tokenizers put before a text. */
+static size_t drop_blank(const hn_tokenizer *t, int32_t *ids, size_t n) {
+    size_t len = 0;
+    const char *first = n > 1 ? hn_tokenizer_piece(t, ids[0], &len) : NULL;
+    if (!first || len != 1 || *first != ' ') return n;
+    memmove(ids, ids + 1, (n - 1) * sizeof *ids);
+    return n - 1;
+}
 
 hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t len, hunch_error *err) {
     const hn_think_pair pair = hn_think_pair_of(template_text, len);
@@ -17,13 +27,20 @@ hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t le
     m->think_end = pair.end;
     m->may_think = pair.found;
     m->think_special = false;
+    hn_free(m->think_stop);
+    m->think_stop = NULL;
     if (!m->tokenizer) return HUNCH_OK;
-    int32_t *ids = NULL;
     const hunch_status st =
-        hn_tokenizer_encode(m->tokenizer, m->think_end, strlen(m->think_end), HUNCH_TEXT_PARSE_SPECIAL, &ids, &n, err);
-    m->think_special = !st && n == 1 && hn_tokenizer_is_special(m->tokenizer, ids[0]);
-    hn_free(ids);
+        hn_tokenizer_encode(m->tokenizer, m->think_end, strlen(m->think_end), HUNCH_TEXT_PARSE_SPECIAL, &m->think_stop, &n, err);
+    m->n_think_stop = st ? 0 : (int)drop_blank(m->tokenizer, m->think_stop, n);
+    m->think_special = !st && n == 1 && hn_tokenizer_is_special(m->tokenizer, m->think_stop[0]);
     return st;
+}
+
+hunch_status hunch_model_set_marks(hunch_model *m, const char *template_text, hunch_error *err) {
+    const hn_argument needed[] = {{"m", m}, {"template_text", template_text}, {0}};
+    const hunch_status st = hn_check_arguments(__func__, needed, err);
+    return st ? st : hn_think_marks(m, template_text, strlen(template_text), err);
 }
 
 bool hunch_marks_are_special(const hunch_model *m) {
@@ -35,6 +52,18 @@ bool hunch_prompt_thinks(const hunch_model *m, const char *text, size_t len) {
     const size_t n = strlen(m->think_begin);
     while (len && strchr(" \r\n", text[len - 1])) len--;
     return len >= n && memcmp(text + len - n, m->think_begin, n) == 0;
+}
+
+bool hn_tokens_think(const hunch_model *m, const int32_t *token, size_t n) {
+    char end[256];
+    size_t from = sizeof end, len;
+    while (n && from) {
+        const char *piece = hn_tokenizer_piece(m->tokenizer, token[--n], &len);
+        const size_t fits = piece ? hn_least_size(len, from) : 0;
+        from -= fits;
+        if (fits) memcpy(end + from, piece + len - fits, fits);
+    }
+    return hunch_prompt_thinks(m, end + from, sizeof end - from);
 }
 
 /* ---- marks in a text ------------------------------------------------------------------------------------------------- */

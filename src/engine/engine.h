@@ -22,6 +22,7 @@
 #include "model/model.h"
 #include "model/pass.h"
 #include "plan/controller.h"
+#include "sample/budget.h"
 #include "text/jinja/template.h"
 #include "text/tokenizer.h"
 #include "calls/calls.h"
@@ -41,6 +42,8 @@ struct hunch_model {
     bool may_think;      /* the template has such marks, or channels */
     bool think_channels; /* answers are messages whose headers name channels (answer_parts.c) */
     bool think_special;  /* the marks are special tokens */
+    int32_t *think_stop; /* [n_think_stop] tokens of the end mark; NULL: no tokenizer */
+    int n_think_stop;
     const hn_call_family *calls, *calls_tools; /* how the two templates write calls of tools; NULL: no known format, or no template */
     struct hn_grammars *grammars; /* of its answers (grammar_api.c) */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
@@ -179,6 +182,7 @@ typedef struct hn_session_request {
     double deadline;    /* by hn_now; 0: none */
     hunch_sampling sampling; /* without breakers */
     hunch_grammar *grammar; /* used; NULL: none */
+    hn_budget budget;   /* of its thinking; most 0: none */
     hunch_bias *bias;   /* [sampling.n_bias], owned */
     char **breaker;     /* [n_breakers] of DRY, owned; NULL: the usual ones */
     int n_breakers;
@@ -291,6 +295,8 @@ hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, 
 
 /* Chooses the marks around thinking that a template has; NULL: the usual ones. */
 hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t len, hunch_error *err);
+/* As hunch_prompt_thinks, of tokens. */
+bool hn_tokens_think(const hunch_model *m, const int32_t *token, size_t n);
 
 /* ---- grammar_api.c ---- */
 

@@ -163,6 +163,7 @@ void hunch_model_close(hunch_model **mp) {
     hn_template_free(m->chat);
     hn_template_free(m->chat_tools);
     hn_tokenizer_close(&m->tokenizer);
+    hn_free(m->think_stop);
     hn_free(m->path);
     hn_free(m->chat_refused);
     hn_free(m->chat_tools_refused);
@@ -209,6 +210,7 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .threads = m->threads,
                                .has_tokenizer = m->tokenizer != NULL,
                                .has_chat_template = m->chat || m->chat_refused,
+                               .has_thinking = m->may_think,
                                .load_seconds = m->load_seconds,
                                .n_unused = m->n_unused,
                                .state_bytes = hn_model_group_bytes(m->target.run, HN_CACHE_STATE),

@@ -57,7 +57,7 @@ static uint64_t key_of(const hunch_request *r) {
     const bool penalties = (s->repetition_penalty != 0 && s->repetition_penalty != 1) || s->frequency_penalty != 0 ||
                            s->presence_penalty != 0 || s->dry_multiplier != 0;
     const bool ends = r->n_stop || r->n_stop_tokens || r->min_tokens || r->loop_tokens;
-    const bool more = penalties || ends || r->grammar || s->n_bias || s->xtc_probability != 0;
+    const bool more = penalties || ends || r->grammar || r->thinking_budget || s->n_bias || s->xtc_probability != 0;
     const uint64_t words[] = {(uint64_t)r->max_tokens, r->ignore_eos,     s->seed,
                               word_of(s->temperature), (uint64_t)s->top_k, word_of(s->top_p),
                               word_of(s->min_p),       word_of(s->top_n_sigma), word_of(s->typical_p)};

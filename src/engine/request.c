@@ -89,6 +89,9 @@ hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hun
         return hn_fail(err, HUNCH_USAGE, "pooling is %d, expected one of enum hunch_pooling", (int)r->pooling);
     if (r->pooling != HUNCH_POOL_NONE && !e->pooling)
         return hn_fail(err, HUNCH_USAGE, "pooling: this engine was opened without hunch_engine_options.pooling");
+    if (r->thinking_budget < 0) return hn_fail(err, HUNCH_USAGE, "thinking_budget is %d, expected 0 (none) or more", r->thinking_budget);
+    if (r->thinking_budget > 0 && !(e->model->may_think && e->model->think_stop))
+        return hn_fail(err, HUNCH_USAGE, "thinking_budget: the chat template has no marks around thinking");
     if (!hn_grammar_fits(r->grammar, e->model))
         return hn_fail(err, HUNCH_USAGE, "grammar: it was opened for another model, expected the engine's");
     if (r->n_prediction > MOST_PREDICTED)
@@ -158,6 +161,13 @@ static void record_rule(hunch_session *s) {
         s->stats.verify = of_rule[s->request.rule];
 }
 
+/* What limits the text's thinking; its marks are the model's. */
+static hn_budget budget_of(const hunch_model *m, const hunch_request *r) {
+    if (r->thinking_budget == 0) return (hn_budget){0};
+    return (hn_budget){.tokenizer = m->tokenizer, .mark = {m->think_begin, m->think_end}, .end = m->think_stop, .n_end = m->n_think_stop,
+                       .most = r->thinking_budget, .channels = m->think_channels, .begins = hn_tokens_think(m, r->prompt, r->n_prompt)};
+}
+
 hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_error *err) {
     hunch_engine *e = s->engine;
     s->request.ignore_eos = r->ignore_eos;
@@ -173,6 +183,7 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
     s->request.priority = r->priority;
     s->request.deadline = r->deadline_s > 0 ? hn_now() + r->deadline_s : 0;
     s->request.grammar = hn_grammar_use(r->grammar);
+    s->request.budget = budget_of(e->model, r);
     s->request.on_logits = r->on_logits;
     s->request.on_logits_user = r->on_logits_user;
     s->request.on_round = r->on_round;
@@ -257,6 +268,7 @@ hunch_status hn_request_sampler(hunch_session *s, hunch_error *err) {
     if (!st) st = find_breakers(&s->sampler, &s->request, m->tokenizer, err);
     if (!st) st = forbid_ends(s, err);
     if (!st && s->request.grammar) st = hn_sampler_constrain(&s->sampler, hn_grammar_matcher(s->request.grammar), err);
+    if (!st && s->request.budget.most) st = hn_sampler_limit_thinking(&s->sampler, &s->request.budget, err);
     s->sampler.grows = true;
     if (st) hn_sampler_fini(&s->sampler);
     return st;

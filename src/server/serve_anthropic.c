@@ -20,6 +20,7 @@ static const serve_name names[] = {{.theirs = "max_tokens", .ours = "max_tokens"
                                    {.theirs = "tools", .ours = "tools"},
                                    {.theirs = "tool_choice", .ours = "tool_choice"},
                                    {.theirs = "output_config.effort", .ours = "reasoning_effort"},
+                                   {.theirs = "thinking.budget_tokens", .ours = "thinking_token_budget"},
                                    SERVE_NAMES};
 
 /* ---- messages ------------------------------------------------------------------------------------------------ */
@@ -181,7 +182,7 @@ static bool tool_choice_read(serve_wanted *w, const serve_view *v, serve_error *
     return json_string_length(name) ? true : serve_wrong(err, v, "tool_choice.name", " is not the name of a tool");
 }
 
-/* "thinking": whether the template lets the model think. The budget is looked at, not enforced: max_tokens holds for both parts. */
+/* "thinking": whether the template lets the model think. The bounds of its budget are the protocol's; max_tokens holds for both parts. */
 static bool thinking_read(serve_wanted *w, const serve_view *v, serve_error *err) {
     static const char *const words[] = {"enabled", "disabled", "adaptive", NULL};
     const json_t *given = serve_field(v, "thinking"), *most = serve_field(v, "max_tokens");

@@ -105,6 +105,8 @@ static int open_all(void *user, hunch_model **m, hunch_engine **e) {
     if (!p->o.grammar_bytes) p->o.grammar_bytes = GRAMMAR_BYTES;
     int code = tool_model_open(m, &p->o, NULL);
     if (code) return code;
+    hunch_error err = {0};
+    if (p->template_text && hunch_model_set_marks(*m, p->template_text, &err)) return tool_failed(&err);
     const int context = context_of(p, *m);
     if ((code = memory_check(p, *m, context))) return code;
     code = engine_open(e, *m, p, context, rows_of(p, *m, context));

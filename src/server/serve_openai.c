@@ -29,7 +29,7 @@ static bool refused_check(const serve_view *v, serve_error *err) {
     const char *verbosity = NULL;
     static const char *const refused[] = {
         "suffix", "functions", "function_call", "logits_processors", "bad_words", "allowed_token_ids", "audio", "chat_template",
-        "documents", "images", "lora_request", "prompt_logprobs", "truncate_prompt_tokens", "thinking_token_budget",
+        "documents", "images", "lora_request", "prompt_logprobs", "truncate_prompt_tokens",
         "guided_whitespace_pattern", "samplers", "lora", "early_stopping", "post_sampling_probs", NULL};
     if (serve_field(v, "web_search_options")) return serve_wrong(err, v, "web_search_options", " is not supported"); /* {} searches, too */
     return serve_refused_check(v, refused, "", err) && modalities_check(v, err) && serve_switch_check(v, "use_beam_search", false, err) &&

@@ -72,6 +72,22 @@ static bool limit_read(serve_call *c, const serve_view *v, const serve_wanted *w
     return true;
 }
 
+/* Most tokens of thinking: "thinking_token_budget" is in the table of parameters; these are what other servers call it. */
+static bool thinking_read(serve_call *c, const serve_view *v, const hunch_model *m, serve_error *err) {
+    static const char *const names[] = {"thinking_budget", "reasoning.max_tokens", "thinking_token_budget"};
+    const char *name = names[0];
+    int64_t most = 0;
+    hunch_model_info info;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (serve_field(v, names[i])) name = names[i];
+        if (!serve_field_int(v, names[i], 1, INT32_MAX, &most, err)) return false;
+    }
+    hunch_model_get_info(m, &info);
+    if (most && !info.has_thinking) return serve_wrong(err, v, name, " cannot be held: the chat template has no marks around thinking");
+    c->request.thinking_budget = (int)most;
+    return true;
+}
+
 static bool stop_tokens_read(serve_call *c, const serve_view *v, const hunch_model *m, serve_error *err) {
     const json_t *list = serve_field(v, "stop_token_ids");
     hunch_model_info info;
@@ -182,6 +198,7 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, const
     hunch_request_defaults(&c->request, m);
     return serve_request_model(s, v, err) && stream_read(c, v, w, err) && number_read(c, v, err) &&
            serve_speculation_read(s, c, m, v, err) && serve_parameters_read(&c->request, m, v, err) && limit_read(c, v, w, err) &&
+           thinking_read(c, v, m, err) &&
            logprobs_read(c, v, w, err) && seed_read(c, v, err) && priority_read(c, q, v, err) && salt_make(c, q, v, err) &&
            stop_tokens_read(c, v, m, err) && (!c->chat || serve_tools_read(s, c, m, v, w, err)) &&
            (c->chat ? serve_prompt_chat(s, c, m, v, w, err) : serve_prompt_completion(s, c, m, v, err)) &&

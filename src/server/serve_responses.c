@@ -18,6 +18,7 @@ static const serve_name names[] = {{.theirs = "max_output_tokens", .ours = "max_
                                    {.theirs = "tools", .ours = "tools"},
                                    {.theirs = "tool_choice", .ours = "tool_choice"},
                                    {.theirs = "reasoning.effort", .ours = "reasoning_effort"},
+                                   {.theirs = "reasoning.max_tokens", .ours = "thinking_token_budget"},
                                    SERVE_NAMES};
 
 /* ---- items --------------------------------------------------------------------------------------------------- */

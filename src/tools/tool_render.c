@@ -188,7 +188,10 @@ static int tools_check(const tool_template *t, const hunch_model *m) {
     return used ? 0 : tool_usage("--tools %s: " NO_TOOLS, t->tools);
 }
 
-int tool_template_check(const tool_template *t, const hunch_model *m) {
+int tool_template_check(const tool_template *t, hunch_model *m) {
+    hunch_error err = {0};
+    if (t->text && m && hunch_model_set_marks(m, t->text, &err))
+        return tool_failed(&err);
     if (json_object_size(t->args) && !tool_template_used(t, m))
         return tool_usage("%s: the model has no chat template, and no --chat-template-file was given",
                           json_object_get(t->args, "tools") ? "--tools" : "--template-arg");

@@ -25,8 +25,9 @@ int tool_template_file_read(const char *path, char **text);
 int tool_template_open(tool_template *t, const tool_options *o);
 void tool_template_fini(tool_template *t);
 bool tool_template_used(const tool_template *t, const hunch_model *m);
-/* Arguments without a template, and tools for a template that ignores them, are wrong usage. */
-int tool_template_check(const tool_template *t, const hunch_model *m);
+/* The model's marks around thinking become those of the template's file. Arguments without a template, and tools for a template that
+ * ignores them, are wrong usage. */
+int tool_template_check(const tool_template *t, hunch_model *m);
 
 /* A conversation as ids, to be freed with hn_free. */
 typedef struct tool_rendered {

@@ -142,6 +142,8 @@ hunch_status hn_fail_no_token(const hn_sampler *s, int position, hunch_error *er
         return hn_fail(err, HUNCH_NO_MEMORY, "the grammar has too many states at position %d: expected a simpler one", position);
     if (hn_sampler_matcher(s))
         return hn_fail(err, HUNCH_FAILED, "no token that the grammar allows can be drawn at position %d", position);
+    if (s->constraint)
+        return hn_fail(err, HUNCH_FAILED, "no token that the budget of thinking allows can be drawn at position %d", position);
     return hn_fail(err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf", position);
 }
 

@@ -272,6 +272,71 @@ def test_thinking():
             assert s.post("/v1/responses", {"input": again, "max_output_tokens": 1}).status == 200
 
 
+def budgeted(p, budget, prompt, most, draft, stream=False):
+    """A request whose thinking has a budget, by the protocol's own name for it if that may be so small."""
+    body = p.ask(prompt, most, stream=stream, temperature=0, speculation={"draft": draft})
+    if p is Responses:
+        body["reasoning"] = {"max_tokens": budget}
+    elif p is Chat:
+        body["options"]["thinking_token_budget"] = budget
+    else:
+        body["thinking_token_budget"] = budget
+    return body
+
+
+def test_budgets_of_thinking():
+    """So many tokens of thinking, then the template's end mark and an answer: the same in every protocol, whoever drafts."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+        f.write("{# </think> #}{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking is not false %}<think>{% endif %}")
+        f.flush()
+        with Server(SERVE, "--quiet", "--chat-template-file", f.name, "--draft", "ngram") as s:
+            for budget in (1, 9):
+                free = s.post("/v1/completions", {"prompt": PROMPT + "<think>", "max_tokens": budget, "temperature": 0}).json()["choices"][0]["text"]
+                want = None
+                for draft in ("none", ["ngram"]):
+                    for p in CHATS:
+                        got = p.whole(s.post(p.path, budgeted(p, budget, PROMPT, 40, draft)).json())
+                        assert p.streamed(s.post(p.path, budgeted(p, budget, PROMPT, 40, draft, stream=True))) == got, p
+                        want = want or got
+                        assert got == want and got[1].strip() == free.strip() and got[0] and got[4] == 40, (p, draft, got, free)
+                    for name, value in (("thinking_token_budget", budget), ("thinking_budget", budget), ("reasoning", {"max_tokens": budget})):
+                        c = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 40, "temperature": 0,
+                                                            "speculation": {"draft": draft}, name: value}).json()["choices"][0]["message"]
+                        assert (c["content"], c["reasoning_content"]) == want[:2], (name, c, want)
+            form = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
+            c = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 60, "thinking_token_budget": 5,
+                                                "response_format": form}).json()["choices"][0]["message"]
+            assert 1 <= json.loads(c["content"])["age"] <= 9 and c["reasoning_content"], c
+            for value in (0, -1, 1.5, "5", True):
+                a = s.post("/v1/responses", Responses.ask(PROMPT, reasoning={"max_tokens": value}))
+                assert a.status == 400 and a.json()["error"]["param"] == "reasoning.max_tokens", a.body
+        with tempfile.TemporaryDirectory() as folder:  # Anthropic's own name, which begins at 1024 tokens: of a model that ends nothing
+            with Server(SERVE, "--quiet", "--chat-template-file", f.name, "--draft", "ngram", model=harmony_model(folder, sys.argv[1])) as s:
+                marks = s.post("/tokenize", {"prompt": "<|end|><|return|><|call|><|start|><|channel|>", "add_special_tokens": False}).json()["tokens"]
+                end = s.post("/tokenize", {"prompt": "</think>", "add_special_tokens": False}).json()["tokens"]
+                assert len(marks) == 5, marks
+                body = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1100, "temperature": 0, "logit_bias": {str(t): -99 for t in marks}}
+                answers = []
+                for draft in ("none", ["ngram"]):
+                    body["speculation"] = {"draft": draft}
+                    free = Messages.whole(s.post("/v1/messages", body).json())
+                    cut = Messages.whole(s.post("/v1/messages", dict(body, thinking={"type": "enabled", "budget_tokens": 1024})).json())
+                    c = s.post("/v1/chat/completions", dict(body, thinking_token_budget=1024, return_token_ids=True)).json()
+                    assert cut[0] and not free[0] and free[1].startswith(cut[1]) and free[4] == cut[4] == 1100, (free, cut)
+                    assert c["choices"][0]["message"]["reasoning_content"] == cut[1] and c["choices"][0]["message"]["content"] == cut[0]
+                    assert c["choices"][0]["token_ids"][1024:1024 + len(end)] == end
+                    answers.append(cut)
+                assert answers[0] == answers[1]
+    # a template without marks
+    for path, field, body in (("/v1/messages", "thinking.budget_tokens", Messages.ask(PROMPT, 2000, thinking={"type": "enabled", "budget_tokens": 1024})),
+                              ("/v1/responses", "reasoning.max_tokens", Responses.ask(PROMPT, reasoning={"max_tokens": 5})),
+                              ("/api/chat", "options.thinking_token_budget", budgeted(Chat, 5, PROMPT, 9, "none")),
+                              ("/v1/chat/completions", "thinking_budget", {"messages": [{"role": "user", "content": "a"}], "thinking_budget": 5}),
+                              ("/completion", "thinking_token_budget", Llama.ask(PROMPT, thinking_token_budget=5))):
+        a = server.post(path, body)
+        assert a.status == 400 and ("%s cannot be held" % field).encode() in a.body, (path, a.body)
+
+
 def test_channels():
     """Thinking and an answer, one behind the other; what is cut is the last part alone."""
     with tempfile.TemporaryDirectory() as folder:
@@ -281,6 +346,9 @@ def test_channels():
                 for most, why in ((100, "stop"), (26, "length")):
                     got = both(s, p, "How is it outside?", most, temperature=0)
                     assert got[1] == thinking and says.startswith(got[0]) and got[0] and got[3] == why and (got[0] == says) == (why == "stop"), (p, got)
+                for draft in ("none", ["ngram"]):  # a channel's end comes sooner
+                    cut = p.whole(s.post(p.path, budgeted(p, 3, "How is it outside?", 60, draft)).json())
+                    assert 0 < len(cut[1]) < len(thinking) and thinking.startswith(cut[1]) and cut[4] <= 60, (p, cut)
             r = s.post("/v1/responses", Responses.ask("How is it outside?", 26, temperature=0)).json()
             assert [(i["type"], i["status"]) for i in r["output"]] == [("reasoning", "completed"), ("message", "incomplete")]
             m = s.post("/v1/messages", Messages.ask("How is it outside?", 26, temperature=0)).json()
