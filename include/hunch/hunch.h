@@ -681,6 +681,7 @@ typedef struct hunch_session_state {
     uint64_t depth_drafted;     /* sum over rounds of the deepest candidate */
     uint64_t accepted_per_position[HUNCH_MAX_DEPTH]; /* [i]: rounds in which the candidate at depth i+1 was emitted */
     uint64_t passes;            /* target passes, prefill included */
+    int place;                  /* of the engine's `parallel`, counted from 0; -1: none, it waits, is paused or over */
     bool waiting;               /* for a place, for pages, or for shared rows that an earlier session is computing */
     uint64_t n_restored;        /* prompt rows from a shared prefix; part of n_prefilled */
     bool paused;                /* by hunch_session_pause */

@@ -226,6 +226,7 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
     if (!s) return;
     *state = s->stats;
     if (s->stats.waiting && s->stats.preempted == 0) state->wait_s = hn_now() - s->opened_at;
+    state->place = s->id;
     state->n_prompt = s->text.n_prompt;
     state->tokens = s->text.token + s->text.n_prompt;
     state->drafter_of = s->text.drafter_of;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
 
@@ -136,14 +137,37 @@ bool serve_props(serve_server *s, const serve_asked *q, serve_reply *r, serve_er
     return true;
 }
 
-/* A place has no state of its own here: the first ones are those that are taken. */
+/* A place that has a text of whoever asks. */
+static json_t *own_json(const serve_place *p) {
+    const int left = p->most ? p->most - (int)p->n_tokens : -1;
+    return json_pack("{s:s,s:I,s:I,s:[{s:b,s:i,s:I}]}", "id_task", p->id, "n_prompt_tokens", (json_int_t)p->n_prompt,
+                     "n_prompt_tokens_processed", (json_int_t)p->n_read, "next_token", "has_next_token", 1, "n_remain", left, "n_decoded",
+                     (json_int_t)p->n_tokens);
+}
+
+/* Only those who asked for a text learn its place and how far it is. Of the others no more is told than how many have places: the first
+ * that are left are shown as busy. */
 bool serve_slots(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
-    (void)q;
     if (!serve_model(s, err)) return false;
-    const serve_load load = serve_engine_load(s->engine);
+    const int n = s->settings->parallel, context = serve_engine_context(s->engine);
+    serve_place *places = serve_alloc((size_t)n, sizeof *places);
+    int others = 0;
+    for (int i = 0; i < n; i++) {
+        places[i] = serve_engine_place(s->engine, i);
+        const bool own = places[i].taken && strcmp(places[i].client, q->client) == 0;
+        others += places[i].taken && !own;
+        places[i].taken = own;
+    }
     r->json = json_array();
-    for (int i = 0; i < s->settings->parallel; i++)
-        json_array_append_new(r->json, json_pack("{s:i,s:i,s:b,s:b}", "id", i, "n_ctx", serve_engine_context(s->engine), "speculative",
-                                                 json_array_size(s->drafters) > 0, "is_processing", i < load.running));
+    for (int i = 0; i < n; i++) {
+        const bool own = places[i].taken;
+        json_t *slot = json_pack("{s:i,s:i,s:b,s:b}", "id", i, "n_ctx", context, "speculative", json_array_size(s->drafters) > 0,
+                                 "is_processing", own || others > 0), *more = own ? own_json(&places[i]) : NULL;
+        others -= !own;
+        json_object_update(slot, more);
+        json_decref(more);
+        json_array_append_new(r->json, slot);
+    }
+    hn_free(places);
     return true;
 }

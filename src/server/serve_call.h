@@ -16,6 +16,7 @@
 #include "hunch/hunch.h"
 #include "server/serve_bytes.h"
 #include "server/serve_thinking.h"
+#include "server/serve_work.h"
 
 struct serve_call;
 struct serve_server;
@@ -98,13 +99,23 @@ typedef struct serve_choice {
 enum {
     SERVE_MOST_N = 8,
     SERVE_MOST_CHOICES = 1024,
+    SERVE_CALL_ID = 80, /* bytes of a call's id */
     SERVE_MOST_UNSENT = 128 /* tokens of a choice that wait for a slow reader of a stream: then it is paused */
 };
+
+/* What runs in a place of the engine, as it was after the newest round. */
+typedef struct serve_place {
+    bool taken;
+    char id[SERVE_CALL_ID], client[SERVE_CLIENT]; /* of the call */
+    size_t n_prompt, n_read, n_tokens; /* tokens of its prompt, those that were read, and of the answer */
+    int most;                          /* tokens that the answer may have; 0: as many as the context holds */
+} serve_place;
 
 typedef struct serve_call {
     /* set before it is submitted, then only read */
     bool chat;
-    char id[80];            /* "chatcmpl-..." */
+    char id[SERVE_CALL_ID]; /* "chatcmpl-..." */
+    char client[SERVE_CLIENT]; /* who asked */
     time_t created;
     hunch_model *model;
     hunch_request request;  /* of every choice; but its prompt, seed and callbacks. Its lists belong to this call */

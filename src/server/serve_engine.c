@@ -22,6 +22,7 @@ struct serve_engine {
     serve_call *first; /* the queue, in the order in which it is opened */
     int queued;
     serve_load load;
+    serve_place *place; /* [o.parallel] */
     /* the thread */
     hunch_engine *engine;
     serve_sessions *sessions;
@@ -56,6 +57,13 @@ serve_load serve_engine_load(serve_engine *e) {
     const serve_load load = {e->queued, e->load.running};
     pthread_mutex_unlock(&e->lock);
     return load;
+}
+
+serve_place serve_engine_place(serve_engine *e, int i) {
+    pthread_mutex_lock(&e->lock);
+    const serve_place place = e->place[i];
+    pthread_mutex_unlock(&e->lock);
+    return place;
 }
 
 /* Behind those of its priority. */
@@ -130,6 +138,7 @@ void serve_engine_free(serve_engine *e) {
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->news);
     hn_free(e->listed);
+    hn_free(e->place);
     hn_free(e);
 }
 
@@ -199,6 +208,16 @@ static bool wait_for_news(serve_engine *e) {
     return go_on;
 }
 
+/* What has a place, for those who ask. */
+static void places_tell(serve_engine *e) {
+    const serve_place *from = serve_sessions_places(e->sessions);
+    pthread_mutex_lock(&e->lock);
+    for (int i = 0; i < e->o.parallel; i++)
+        if (from[i].taken) e->place[i] = from[i];
+        else e->place[i].taken = false;
+    pthread_mutex_unlock(&e->lock);
+}
+
 static int rounds(serve_engine *e) {
     hunch_error err = {0};
     while (wait_for_news(e)) {
@@ -210,6 +229,7 @@ static int rounds(serve_engine *e) {
             return (int)err.status;
         }
         serve_sessions_report(e->sessions);
+        places_tell(e);
     }
     return 0;
 }
@@ -256,6 +276,7 @@ serve_engine *serve_engine_new(const serve_engine_options *o) {
     serve_engine *e = serve_alloc(1, sizeof *e);
     e->o = *o;
     e->listed = serve_alloc((size_t)o->queue, sizeof(serve_call *));
+    e->place = serve_alloc((size_t)o->parallel, sizeof *e->place);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->news, NULL);
     return e;

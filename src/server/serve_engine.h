@@ -50,5 +50,7 @@ typedef struct serve_load {
     int queued, running; /* calls that wait, sessions that are open */
 } serve_load;
 serve_load serve_engine_load(serve_engine *e);
+/* What runs in place i, counted from 0, after the newest round. */
+serve_place serve_engine_place(serve_engine *e, int i);
 
 #endif

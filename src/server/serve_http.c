@@ -63,6 +63,7 @@ typedef struct exchange {
     serve_guest *guest; /* its connection */
     char method[12], path[320], id[72]; /* path: /v1/models/ and the longest name */
     uint64_t tenant; /* of its API key */
+    char client[SERVE_CLIENT]; /* who asks: the key, else the address */
     char why[300];   /* of a refusal, for the log */
     const char *forwarded; /* the last X-Forwarded-For; NULL: none */
     double begun_s;
@@ -217,13 +218,17 @@ static enum MHD_Result respond_stream(exchange *x) {
     return respond(x, 200, r, x->protocol->stream_type);
 }
 
+static const char *client_name(exchange *x) {
+    char address[INET6_ADDRSTRLEN + 1];
+    if (x->tenant) snprintf(x->client, sizeof x->client, "key %016llx", (unsigned long long)x->tenant);
+    else snprintf(x->client, sizeof x->client, "%s", client_of(x, address));
+    return x->client;
+}
+
 /* Leaves the rest to threads for work. False: the queue of its client is full. */
 static bool work_add(exchange *x, void (*run)(void *user, bool dropped), bool is_long) {
-    char address[INET6_ADDRSTRLEN + 1], client[SERVE_CLIENT];
-    if (x->tenant) snprintf(client, sizeof client, "key %016llx", (unsigned long long)x->tenant);
-    else snprintf(client, sizeof client, "%s", client_of(x, address));
     x->task = (serve_task){.run = run, .user = x, .is_long = is_long};
-    return serve_work_add(x->h->work, client, &x->task);
+    return serve_work_add(x->h->work, client_name(x), &x->task);
 }
 
 /* The same, and the connection sleeps until they are done. */
@@ -377,7 +382,7 @@ static enum MHD_Result answer(exchange *x) {
     if (x->refused.http) return respond_error(x, &x->refused);
     const size_t n = strlen(x->route->path);
     x->asked = (serve_asked){.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority"), .tenant = x->tenant,
-                             .rest = strlen(x->path) > n ? x->path + n : ""};
+                             .client = client_name(x), .rest = strlen(x->path) > n ? x->path + n : ""};
     if (strcmp(x->route->method, "POST") != 0) return request_ask(x), respond_read(x);
     if (hand_over(x, request_read, x->body.n > SHORT_BODY)) return MHD_YES;
     serve_error err = {0};

@@ -213,6 +213,7 @@ serve_call *serve_request_read(serve_server *s, const serve_asked *q, const serv
     c->chat = chat;
     c->model = m;
     c->received_s = q->received_s;
+    snprintf(c->client, sizeof c->client, "%s", q->client);
     c->created = time(NULL);
     snprintf(c->id, sizeof c->id, "%s-%s", chat ? "chatcmpl" : "cmpl", q->id);
     if (!read_all(s, c, q, v, w, err)) return serve_call_release(c), NULL;

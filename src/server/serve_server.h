@@ -45,6 +45,7 @@ typedef struct serve_asked {
     const char *id;       /* of the request */
     const char *priority; /* the header x-priority; NULL: none */
     uint64_t tenant;      /* of its API key; 0: there are none */
+    const char *client;   /* who asks: one name for each key, or, without keys, for each address */
     double received_s;
 } serve_asked;
 

@@ -18,18 +18,22 @@ struct serve_sessions {
     serve_metrics *metrics;
     int parallel;
     int open, paused;  /* sessions */
+    serve_place *place; /* [parallel] */
     serve_call *first; /* calls that have choices which are not done, in the order in which they were taken */
 };
 
 serve_sessions *serve_sessions_new(hunch_engine *e, int parallel, serve_metrics *m) {
     serve_sessions *s = serve_alloc(1, sizeof *s);
     *s = (serve_sessions){.engine = e, .parallel = parallel, .metrics = m};
+    s->place = serve_alloc((size_t)parallel, sizeof *s->place);
     return s;
 }
 
 /* Twice as many as run at once: the rest wait in the engine, so that a free place is taken within the same round. Paused ones leave their
  * places to others. */
 bool serve_sessions_room(const serve_sessions *s) { return s->open - s->paused < 2 * s->parallel; }
+
+const serve_place *serve_sessions_places(const serve_sessions *s) { return s->place; }
 
 int serve_sessions_open(const serve_sessions *s) { return s->open + (s->first != NULL); }
 
@@ -253,6 +257,7 @@ void serve_sessions_free(serve_sessions *s) {
         s->first = c->next;
         call_cancel(s, c);
     }
+    hn_free(s->place);
     hn_free(s);
 }
 
@@ -297,12 +302,21 @@ void serve_sessions_sweep(serve_sessions *s) {
     serve_metrics_paused(s->metrics, s->paused);
 }
 
+static void place_note(serve_sessions *s, const serve_choice *c, const hunch_session_state *st) {
+    if (st->place < 0 || st->place >= s->parallel) return;
+    serve_place *p = &s->place[st->place];
+    *p = (serve_place){.taken = true, .n_prompt = st->n_prompt, .n_read = st->n_prefilled, .n_tokens = st->n_tokens,
+                       .most = c->call->request.max_tokens};
+    memcpy(p->id, c->call->id, sizeof p->id);
+    memcpy(p->client, c->call->client, sizeof p->client);
+}
+
 /* Whether the choice has ended. */
 static bool choice_report(serve_sessions *s, serve_choice *c) {
     hunch_session_state st;
     if (!c->session) return false;
     hunch_session_get(c->session, &st);
-    if (st.finish == HUNCH_RUNNING) return false;
+    if (st.finish == HUNCH_RUNNING) return place_note(s, c, &st), false;
     pthread_mutex_lock(&c->call->lock);
     if (st.finish == HUNCH_FINISH_CANCELLED && c->no_memory.status) { /* on_output had none */
         st.finish = HUNCH_FINISH_FAILED;
@@ -319,6 +333,7 @@ static bool choice_report(serve_sessions *s, serve_choice *c) {
 
 void serve_sessions_report(serve_sessions *s) {
     serve_metrics_engine(s->metrics, s->engine);
+    for (int i = 0; i < s->parallel; i++) s->place[i].taken = false;
     for (serve_call **at = &s->first; *at;) {
         serve_call *c = *at;
         for (int i = 0; i < c->n_opened; i++) choice_report(s, &c->choices[i]);

@@ -22,6 +22,8 @@ bool serve_sessions_look(serve_call *c);
 void serve_sessions_sweep(serve_sessions *s);
 /* After a round: what has ended is over, and connections with news are woken. */
 void serve_sessions_report(serve_sessions *s);
+/* What has a place then, [parallel]. */
+const serve_place *serve_sessions_places(const serve_sessions *s);
 /* The engine cannot continue: every call ends with this error. */
 void serve_sessions_fail(serve_sessions *s, const hunch_error *err);
 /* Ends a call that was never opened: gone, or the server ends. Releases the reference of the queue. */

@@ -613,5 +613,37 @@ def test_keys():
                     assert s.post(p.path, p.ask("a", 1, stream=False), headers).status == 200
 
 
+def test_slots():
+    """Who asked for a text sees its place and how far it is, by his key or else by his address; others see that places are busy."""
+    with tempfile.NamedTemporaryFile("w") as f, tempfile.TemporaryDirectory() as folder:
+        f.write("sk-one\nsk-two\n")
+        f.flush()
+        mine, other = ({"X-Api-Key": k} for k in ("sk-one", "sk-two"))
+        model = harmony_model(folder, sys.argv[1])
+        for flags, own in ((("--api-key-file", f.name), mine), ((), {})):
+            with Server(SERVE, "--quiet", "--parallel", "4", *flags, model=model) as s, s.connect() as busy:
+                idle = s.get("/slots", own).json()
+                assert [(p["id"], p["is_processing"]) for p in idle] == [(i, False) for i in range(4)] and "id_task" not in idle[0]
+                busy.ask("POST", "/v1/completions", {"prompt": "Weather", "max_tokens": 3900, "ignore_eos": True, "n": 3}, dict(own, **{"X-Request-Id": "watched"}))
+                seen = []
+                while len([p for p in seen if "id_task" in p]) < 3:
+                    seen = s.get("/slots", own).json()
+                first = [p for p in seen if "id_task" in p]
+                for p in first:
+                    told = p["next_token"][0]
+                    assert p["is_processing"] and p["id_task"] == "cmpl-watched" and 0 < p["n_prompt_tokens"] == p["n_prompt_tokens_processed"], p
+                    assert told["has_next_token"] and told["n_decoded"] + told["n_remain"] == 3900, p
+                assert sum(p["is_processing"] for p in seen) == 3
+                if own:
+                    theirs = s.get("/slots", other).json()
+                    assert [p["is_processing"] for p in theirs] == [True] * 3 + [False] and all("id_task" not in p and len(p) == 4 for p in theirs), theirs
+                later = [p["next_token"][0]["n_decoded"] for p in s.get("/slots", own).json() if "id_task" in p]
+                assert all(b >= a["next_token"][0]["n_decoded"] for a, b in zip(first, later))
+                busy.close()
+                while any(p["is_processing"] for p in s.get("/slots", own).json()):
+                    pass
+                assert all("id_task" not in p for p in s.get("/slots", own).json())
+
+
 with Server(SERVE, "--quiet", "--draft", "ngram") as server:
     all_tests(globals())
