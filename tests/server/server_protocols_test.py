@@ -220,6 +220,43 @@ def test_answers_of_run():
     assert raw["response"] == want[1]["text"]
 
 
+def test_same_conversation():
+    """One conversation through every protocol: the same tokens, where tokens are told, and the same texts of as many, greedily and with a seed, with
+    and without drafts, whole and as streams."""
+    said = [("user", "Once upon"), ("assistant", "a time"), ("user", "there was a girl. There was a girl.")]
+    rendered = "[system]There is a dog." + "".join("[%s]%s" % m for m in said) + "[answer]"
+    turns = [{"role": role, "content": text} for role, text in said]
+    system = {"role": "system", "content": "There is a dog."}
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+        f.write("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[answer]")
+        f.flush()
+        with Server(SERVE, "--quiet", "--chat-template-file", f.name, "--draft", "ngram") as s:
+            texts = set()
+            for how in ({"temperature": 0}, {"temperature": 0.9, "seed": 7, "top_p": 0.95}, {"temperature": 1.2, "seed": 8, "top_k": 50, "repetition_penalty": 1.1}):
+                body = {"messages": [system] + turns, "max_tokens": 40, "return_token_ids": True, "speculation": {"draft": "none"}, **how}
+                a = s.post("/v1/chat/completions", body).json()
+                text, ids, prompt = a["choices"][0]["message"]["content"], a["choices"][0]["token_ids"], a["choices"][0]["prompt_token_ids"]
+                assert len(ids) == 40 == a["usage"]["completion_tokens"]
+                texts.add(text)
+                for draft in ("none", ["ngram"]):
+                    same = dict(how, speculation={"draft": draft})
+                    options = dict(how, num_predict=40)
+                    if "repetition_penalty" in options:
+                        options["repeat_penalty"] = options.pop("repetition_penalty")
+                    a = s.post("/v1/completions", {"prompt": rendered, "max_tokens": 40, "return_token_ids": True, **same}).json()["choices"][0]
+                    assert (a["text"], a["token_ids"], a["prompt_token_ids"]) == (text, ids, prompt), (how, draft, a)
+                    a = s.post("/completion", {"prompt": rendered, "n_predict": 40, "return_tokens": True, **same}).json()
+                    assert (a["content"], a["tokens"], a["tokens_evaluated"]) == (text, ids, len(prompt)), (how, draft, a)
+                    for p, asked in ((Responses, {"instructions": system["content"], "input": turns, "max_output_tokens": 40, **same}),
+                                     (Responses, {"input": [system] + turns, "max_output_tokens": 40, **same}),
+                                     (Messages, {"system": system["content"], "messages": turns, "max_tokens": 40, **same}),
+                                     (Chat, {"messages": [system] + turns, "options": options, "speculation": {"draft": draft}}),
+                                     (Generate, {"prompt": rendered, "raw": True, "options": options, "speculation": {"draft": draft}})):
+                        whole = p.whole(s.post(p.path, dict(asked, stream=False)).json())
+                        assert whole == p.streamed(s.post(p.path, dict(asked, stream=True))) == (text, "", [], "length", 40), (p, how, draft, whole, text)
+            assert len(texts) == 3
+
+
 def test_same_fields():
     """Speculation, its figures, cache_salt, a deadline: everywhere; and counted everywhere."""
     before = server.metric("vllm:generation_tokens_total")
