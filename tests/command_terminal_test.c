@@ -282,12 +282,28 @@ static void test_nearest(void **state) {
     result_free(&r);
 }
 
+/* Devices have long names. */
+static void test_devices_fit(void **state) {
+    (void)state;
+    enum { COLUMNS = 40 };
+    terminal t = terminal_of(COLUMNS, NULL, "devices");
+    if (terminal_end(&t) != 0) {
+        free(t.text);
+        skip(); /* there is no Vulkan here */
+    }
+    for (char *line = strtok(t.text, "\r\n"); line; line = strtok(NULL, "\r\n"))
+        if (columns_of(line, strlen(line)) > COLUMNS && strchr(line + strspn(line, " "), ' '))
+            fail_msg("%d columns in %d: %s", columns_of(line, strlen(line)), COLUMNS, line);
+    free(t.text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bar), cmocka_unit_test(test_bar_of_rows),    cmocka_unit_test(test_bar_interrupted),
         cmocka_unit_test(test_no_bar),
         cmocka_unit_test(test_colors), cmocka_unit_test(test_colors_end_with_lines), cmocka_unit_test(test_no_prompt),
-        cmocka_unit_test(test_help_fits), cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_help_fits), cmocka_unit_test(test_devices_fit),
+        cmocka_unit_test(test_nearest),
     };
     unsetenv("NO_COLOR");
     unsetenv("CLICOLOR_FORCE");

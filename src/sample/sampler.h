@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sampler.h - the target's distribution D(logits, history, parameters) → P, and one draw from it.
  *
- * Order of processors: the grammar of the text (constraint.h), logit bias, penalties (repetition, frequency, presence), DRY, forbidden
- * tokens, temperature, top-n-sigma, top-k, typical, top-p, min-p, XTC. Temperature 0 takes the largest processed logit. The draw is an
- * exponential race: the token x of the support with the smallest e_x / P(x), e_x ~ Exp(1) keyed by (seed, position, HN_PURPOSE_TARGET,
- * token id), so a drafter that draws with the same noise couples with it and changes no text (verification.md 4, 10; 2408.07978). Ties
- * (top-k cut, greedy) go to the lowest id. NaN logits never win; a row of NaN or -inf alone is an error.
+ * Order of processors: the text's grammar and budget of thinking (constraint.h), logit bias, penalties (repetition, frequency,
+ * presence), DRY, forbidden tokens, temperature, top-n-sigma, top-k, typical, top-p, min-p, XTC. Temperature 0 takes the largest
+ * processed logit. The draw is an exponential race: the token x of the support with the smallest e_x / P(x), e_x ~ Exp(1) keyed by
+ * (seed, position, HN_PURPOSE_TARGET, token id), so a drafter that draws with the same noise couples with it and changes no text
+ * (verification.md 4, 10; 2408.07978). Ties (top-k cut, greedy) go to the lowest id. NaN logits never win; a row of NaN or -inf alone
+ * is an error.
  *
  * Processors that depend on earlier tokens read them from an hn_history, so a row after a drafted path is processed with that
  * path's own history, and nothing has to be undone when a draft is rejected (verification.md 9). Any history may follow any

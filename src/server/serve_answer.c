@@ -3,6 +3,7 @@
 #include "server/serve_answer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -74,6 +75,19 @@ bool serve_is_cut(const serve_choice *c) {
     return f == HUNCH_FINISH_LENGTH || f == HUNCH_FINISH_DEADLINE || f == HUNCH_FINISH_GRAMMAR;
 }
 
+/* Bytes of the text that one more byte of a token makes: none while a character is begun; one that is of no character is U+FFFD. */
+static size_t shown(serve_choice *c, char byte) {
+    size_t n = 0;
+    uint32_t code;
+    for (c->partial[c->n_partial++] = byte; c->n_partial;) {
+        const size_t whole = (size_t)hn_utf8_decode(c->partial, c->n_partial, &code), gone = whole ? whole : 1;
+        if (!whole && hn_utf8_complete(c->partial, c->n_partial) == 0) break;
+        n += whole ? whole : 3;
+        memmove(c->partial, c->partial + gone, c->n_partial -= gone);
+    }
+    return n;
+}
+
 size_t serve_thinking_tokens(const serve_choice *c) {
     serve_choice *own = &c->call->choices[c->index]; /* its count goes on where it was */
     while (own->thinking_n < c->n_tokens && own->thinking_at < c->parts.thinking_end) {
@@ -81,7 +95,8 @@ size_t serve_thinking_tokens(const serve_choice *c) {
         size_t len = 0;
         bool special = false;
         hunch_token_piece(c->call->model, c->tokens[own->thinking_n++], &bytes, &len, &special, NULL);
-        own->thinking_at += special && !c->call->request.special_text ? 0 : len;
+        if (special && !c->call->request.special_text) continue;
+        for (size_t i = 0; i < len; i++) own->thinking_at += shown(own, bytes[i]);
     }
     return own->thinking_n;
 }

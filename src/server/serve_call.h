@@ -94,6 +94,8 @@ typedef struct serve_choice {
     bool begun, ended;
     serve_told told;
     size_t thinking_n, thinking_at; /* tokens that are known to be of its thinking, and their bytes: the next count goes on there */
+    char partial[4];                /* [n_partial] the beginning of a character that they end with */
+    size_t n_partial;
 } serve_choice;
 
 enum {

@@ -362,6 +362,7 @@ def test_budgets_of_thinking():
                     assert cut[0] and not free[0] and free[1].startswith(cut[1]) and free[4] == cut[4] == 1100, (free, cut)
                     assert c["choices"][0]["message"]["reasoning_content"] == cut[1] and c["choices"][0]["message"]["content"] == cut[0]
                     assert c["choices"][0]["token_ids"][1024:1024 + len(end)] == end
+                    assert c["usage"]["completion_tokens_details"]["reasoning_tokens"] == 1024 and "\ufffd" in cut[1], c["usage"]
                     answers.append(cut)
                 assert answers[0] == answers[1]
     # a template without marks
