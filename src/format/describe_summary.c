@@ -5,7 +5,7 @@
  *     {"elements": n, "quantisation": "Q4_K_M" or null, "types": [{"type", "tensors", "elements", "bytes"}, …],
  *      "tokenizer": {"kind", "pre" or null, "tokens"} or null, "chat_template": bool}
  * and of a folder with packed integers
- *     "packed": {"method", "bits": [..], "groups": [..], "types": [..], "matrices": n, "act_order": n, "plain": [names]}
+ *     "packed": {"method", "bits": [..], "groups": [..], "types": [..], "matrices": n, "act_order": n, "floats": [names], "plain": [names]}
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,8 @@ static void add_once(json_t *list, json_t *value) {
 
 /* How the matrices of a folder were packed, and which were not. NULL: none were, or no memory. */
 static json_t *packed_describe(const hn_source *s) {
-    json_t *bits = json_array(), *groups = json_array(), *types = json_array(), *plain = json_array();
+    json_t *bits = json_array(), *groups = json_array(), *types = json_array(), *plain = json_array(),
+           *floats = json_array();
     json_int_t matrices = 0, act_order = 0;
     const char *method = NULL;
     for (size_t i = 0; i < s->n_tensors; i++) {
@@ -103,9 +104,11 @@ static json_t *packed_describe(const hn_source *s) {
         add_once(bits, json_integer(info.bits));
         add_once(groups, json_integer((json_int_t)info.group));
         add_once(types, json_string(t->type_name));
+        if (t->dtype == HN_F32)
+            json_array_append_new(floats, json_string(t->name));
     }
-    json_t *packed = json_pack("{s:s?, s:o, s:o, s:o, s:I, s:I, s:o}", "method", method, "bits", bits, "groups", groups, "types", types,
-                               "matrices", matrices, "act_order", act_order, "plain", plain);
+    json_t *packed = json_pack("{s:s?, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "method", method, "bits", bits, "groups", groups, "types", types,
+                               "matrices", matrices, "act_order", act_order, "floats", floats, "plain", plain);
     if (matrices > 0)
         return packed;
     json_decref(packed);

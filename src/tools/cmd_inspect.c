@@ -118,6 +118,19 @@ static void list_print(const json_t *list) {
     }
 }
 
+/* A line with the first of some names; none if there are none. */
+static void names_print(const char *title, const json_t *names) {
+    enum { NAMED = 12 };
+    const size_t n = json_array_size(names);
+    for (size_t i = 0; i < n && i < NAMED; i++) {
+        if (i == 0)
+            printf("  %-12s ", title);
+        printf("%s%s", i ? ", " : "", json_string_value(json_array_get(names, i)));
+    }
+    if (n > 0)
+        printf("%s\n", n > NAMED ? ", ..." : "");
+}
+
 static void packed_print(const json_t *packed) {
     if (!json_is_object(packed))
         return;
@@ -129,9 +142,9 @@ static void packed_print(const json_t *packed) {
     list_print(json_object_get(packed, "types"));
     if (int_of(packed, "act_order") > 0)
         printf("; %lld of them in act order", int_of(packed, "act_order"));
-    printf("\n  %-12s", "not packed");
-    list_print(json_object_get(packed, "plain"));
     printf("\n");
+    names_print("as floats", json_object_get(packed, "floats"));
+    names_print("not packed", json_object_get(packed, "plain"));
 }
 
 static void unused_print(const json_t *unused, bool color) {
