@@ -107,8 +107,8 @@ static json_t *packed_describe(const hn_source *s) {
         if (t->dtype == HN_F32)
             json_array_append_new(floats, json_string(t->name));
     }
-    json_t *packed = json_pack("{s:s?, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "method", method, "bits", bits, "groups", groups, "types", types,
-                               "matrices", matrices, "act_order", act_order, "floats", floats, "plain", plain);
+    json_t *packed = json_pack("{s:s?, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "method", method, "bits", bits, "groups", groups, "types",
+                               types, "matrices", matrices, "act_order", act_order, "floats", floats, "plain", plain);
     if (matrices > 0)
         return packed;
     json_decref(packed);
