@@ -303,8 +303,8 @@ static hn_expr bounded(hn_builder *b, hn_json_bound low, hn_json_bound high, con
 
 hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high, hn_json_form form) {
     hn_decimal l, h;
-    const bool remembers = remainders_of(form) > 1;
-    if (!low.value && !high.value && !remembers && !form.one_spelling) return unbounded(b, integer);
+    const bool remembers = remainders_of(form) > 1, any_places = integer || !form.multiple; /* a multiple of .01 has two at most */
+    if (!low.value && !high.value && !remembers && any_places && !form.one_spelling) return unbounded(b, integer);
     if (!bound_read(b, low, &l) || !bound_read(b, high, &h)) return -1;
     limits *x = hn_zalloc(1, sizeof *x);
     if (!x) return hn_builder_no_memory(b);

@@ -7,20 +7,20 @@
 
 static const int64_t many = (int64_t)1 << 40;
 
-static double bound_of(const json_t *node, const char *keyword, double usual, double by) {
+static double bound_of(const json_t *node, const char *keyword, double usual) {
     const json_t *v = json_object_get(node, keyword);
-    return hn_json_is_number(v) ? hn_json_number_value(v) + by : usual;
+    return hn_json_is_number(v) ? hn_json_number_value(v) : usual;
 }
 
 /* Whole numbers between the bounds, exactly, or numbers with a part, of which there are many. */
 static int64_t numbers_of(const hn_schema_list *list, bool whole) {
     double low = -INFINITY, high = INFINITY;
-    const double step = whole ? 0.25 : 0; /* what an exclusive bound is off by, so that rounding leaves it out */
     for (size_t i = 0; i < list->n; i++) {
         const json_t *x = list->at[i].node;
         if (json_object_get(x, "multipleOf")) return -1;
-        low = fmax(low, fmax(bound_of(x, "minimum", -INFINITY, 0), bound_of(x, "exclusiveMinimum", -INFINITY, step)));
-        high = fmin(high, fmin(bound_of(x, "maximum", INFINITY, 0), bound_of(x, "exclusiveMaximum", INFINITY, -step)));
+        const double above = bound_of(x, "exclusiveMinimum", -INFINITY), below = bound_of(x, "exclusiveMaximum", INFINITY);
+        low = fmax(low, fmax(bound_of(x, "minimum", -INFINITY), whole ? floor(above) + 1 : above));
+        high = fmin(high, fmin(bound_of(x, "maximum", INFINITY), whole ? ceil(below) - 1 : below));
     }
     if (high - low > 1e6) return many;
     if (fabs(low) > 1e15 || fabs(high) > 1e15 || !whole) return -1;
@@ -38,25 +38,6 @@ static int64_t strings_of(hn_schema *s, const hn_schema_list *list) {
     return max == 0 ? 1 : many; /* of one character there are a million */
 }
 
-static int64_t listed(hn_schema *s, const hn_schema_list *list, int types) {
-    const json_t *values = NULL;
-    int64_t n = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        if (json_object_get(list->at[i].node, "const")) return 1;
-        if (json_object_get(list->at[i].node, "enum")) values = json_object_get(list->at[i].node, "enum");
-    }
-    if (!values) return -1;
-    for (size_t i = 0; i < json_array_size(values); i++) {
-        const json_t *x = json_array_get(values, i);
-        bool in = hn_schema_type_of(x) & types;
-        for (size_t k = 0; k < list->n && in; k++) in = hn_schema_listed(s, &list->at[k], x);
-        for (size_t k = 0; k < i && in; k++) in = !hn_json_same(json_array_get(values, k), x);
-        if (!hn_schema_worked(s, -1, i + list->n)) return -1;
-        n += in;
-    }
-    return n;
-}
-
 static int64_t count(hn_schema *s, const hn_schema_list *list) {
     static const char *const choices[] = {"anyOf", "oneOf", "if", "not"};
     int types = HN_SCHEMA_ANY & ~(HN_SCHEMA_ARRAY | HN_SCHEMA_OBJECT);
@@ -69,7 +50,7 @@ static int64_t count(hn_schema *s, const hn_schema_list *list) {
         has_values |= json_object_get(x, "enum") || json_object_get(x, "const");
     }
     if (s->b->failed) return -1;
-    if (has_values) return listed(s, list, types);
+    if (has_values) return hn_schema_values_count(s, list, types);
     int64_t n = (types & HN_SCHEMA_NULL ? 1 : 0) + (types & HN_SCHEMA_BOOLEAN ? 2 : 0);
     const int64_t numbers = types & (HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION) ? numbers_of(list, !(types & HN_SCHEMA_FRACTION)) : 0;
     const int64_t strings = types & HN_SCHEMA_STRING ? strings_of(s, list) : 0;

@@ -182,12 +182,31 @@ static bool values_filter(hn_schema *s, const hn_schema_list *list, int types, v
     return ok && !s->b->failed;
 }
 
+static bool all_take(hn_schema *s, const hn_schema_list *list, int types, value_list *v) {
+    static const int filtered[] = {HN_SCHEMA_STRING, HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION, HN_SCHEMA_ARRAY, HN_SCHEMA_OBJECT};
+    bool ok = values_take(s, list, types, v);
+    for (size_t i = 0; ok && i < sizeof filtered / sizeof *filtered; i++) ok = values_filter(s, list, filtered[i], v);
+    return ok;
+}
+
+int64_t hn_schema_values_count(hn_schema *s, const hn_schema_list *list, int types) {
+    value_list v = {0};
+    bool ok = all_take(s, list, types, &v);
+    int64_t n = 0;
+    for (size_t i = 0; ok && i < v.n; i++) {
+        size_t k = 0;
+        while (k < i && !hn_json_same(v.at[k], v.at[i])) k++;
+        ok = hn_schema_worked(s, list->at[0].path, k + 1);
+        n += k == i;
+    }
+    hn_free((void *)v.at);
+    return ok ? n : -1;
+}
+
 hn_expr hn_schema_values(hn_schema *s, const hn_schema_list *list, int types) {
     value_list v = {0};
     hn_expr e = -1;
-    bool ok = values_take(s, list, types, &v) && values_filter(s, list, HN_SCHEMA_STRING, &v) &&
-              values_filter(s, list, HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION, &v) && values_filter(s, list, HN_SCHEMA_ARRAY, &v) &&
-              values_filter(s, list, HN_SCHEMA_OBJECT, &v);
+    const bool ok = all_take(s, list, types, &v);
     hn_expr *part = ok ? hn_alloc(v.n * sizeof *part) : NULL;
     if (ok && !part) hn_builder_no_memory(s->b);
     for (size_t i = 0; part && i < v.n && !s->b->failed; i++) part[i] = constant_of(s, v.at[i]);

@@ -130,7 +130,7 @@ hn_expr hn_schema_number_of(hn_schema *s, const hn_schema_list *list, int types)
              multiple_take(s, x, &form);
     }
     hn_expr e = ok ? without(s, &out, types == HN_SCHEMA_INTEGER, low, high, form) : -1;
-    if (e < 0 && form.multiple && hn_schema_refused(s, multiple_path(s, list))) { /* too many digits for it */
+    if (ok && e < 0 && form.multiple && hn_schema_refused(s, multiple_path(s, list))) { /* too many digits for it */
         form.multiple = 0;
         e = without(s, &out, types == HN_SCHEMA_INTEGER, low, high, form);
     }
