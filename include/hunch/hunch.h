@@ -274,7 +274,7 @@ typedef enum hunch_grammar_start {
 hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch_grammar_kind kind, const char *text, size_t len,
                                 hunch_grammar_start start, hunch_error *err);
 /* Where the parts of schemas stand that are ignored, "/properties/a/format, /items/uniqueItems": of HUNCH_GRAMMAR_JSON_SCHEMA_LOOSE, and of
- * functions with "strict": false. NULL: none. It lives as long as the grammar. */
+ * functions with "strict": false; beyond 1,000 bytes "..." ends it. NULL: none. It lives as long as the grammar. */
 const char *hunch_grammar_ignored(const hunch_grammar *g);
 /* Sessions that use it go on. To be closed before its model is. */
 void hunch_grammar_close(hunch_grammar **g);

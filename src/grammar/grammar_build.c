@@ -54,19 +54,29 @@ hn_expr hn_builder_no_memory(hn_builder *b) {
     return hn_builder_fail(b, HUNCH_NO_MEMORY, "no memory for a grammar");
 }
 
+/* Whether it is one of those that were noted, from its beginning on: many end as another does. */
+static bool noted(const hn_builder *b, const char *note) {
+    const char *at = b->ignored;
+    while (at && (at = strstr(at, note)) && at != b->ignored && memcmp(at - 2, ", ", 2) != 0) at++;
+    return at != NULL;
+}
+
 bool hn_builder_note(hn_builder *b, const char *where, const char *pointer) {
     enum { MOST = 1000 };
-    const size_t n = strlen(where) + strlen(pointer) + 2;
+    size_t n = strlen(where) + strlen(pointer) + 2;
     if (b->failed) return false;
+    if (b->ignored_full) return true;
     char *note = hn_alloc(n);
     if (!note) return hn_builder_no_memory(b) >= 0;
     snprintf(note, n, "%s%s,", where, pointer);
-    const bool known = b->ignored && strstr(b->ignored, note);
-    const bool full = b->n_ignored + n > MOST;
-    bool ok = known || full || hn_grow((void **)&b->ignored, &b->cap_ignored, b->n_ignored + n + 2, 1);
-    if (ok && !known && !full) {
+    const bool known = noted(b, note);
+    b->ignored_full = !known && b->n_ignored + n > MOST;
+    const char *put = b->ignored_full ? "...," : note;
+    n = strlen(put) + 1;
+    const bool ok = known || hn_grow((void **)&b->ignored, &b->cap_ignored, b->n_ignored + n + 2, 1);
+    if (ok && !known) {
         if (b->n_ignored) b->ignored[b->n_ignored++] = ' ';
-        memcpy(b->ignored + b->n_ignored, note, n);
+        memcpy(b->ignored + b->n_ignored, put, n);
         b->n_ignored += n - 1;
     }
     hn_free(note);

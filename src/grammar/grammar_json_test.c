@@ -13,6 +13,7 @@
 #include "base/json_load.h"
 #include "base/mem.h"
 #include "grammar/grammar_for_tests.h"
+#include "grammar/grammar_private.h"
 
 static accepter schema_open(const json_t *schema, const char *name) {
     hunch_error err = {0};
@@ -110,6 +111,9 @@ static const grammar_refusal refusals[] = {
     {"{\"patternProperties\":{\"a\":{},\"b\":{},\"c\":{},\"d\":{},\"e\":{}}}", "/patternProperties: more than 4 patterns"},
     {"{\"propertyNames\":{\"anyOf\":[{\"const\":\"a\"},{\"const\":\"b\"}]}}", "/propertyNames: anyOf of propertyNames"},
     {"{\"propertyNames\":{\"pattern\":\"^[ab]$\"},\"minProperties\":2}", "minProperties above 1 beside patternProperties"},
+    {"{\"properties\":{\"a\":{\"type\":\"string\",\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"},{\"pattern\":\"c\"},"
+     "{\"pattern\":\"d\"},{\"pattern\":\"e\"},{\"pattern\":\"f\"},{\"pattern\":\"g\"},{\"pattern\":\"h\"},{\"format\":\"date\"}]}}}",
+     "/properties/a/allOf/8/format: more than 8 patterns and formats of one string"},
     {"{\"unevaluatedProperties\":false}", "/unevaluatedProperties"},
     {"{\"minLenght\":3}", "/minLenght: an unknown keyword, did you mean minLength?"},
     {"{\"type\":\"string\",\"format\":\"colour\"}", "format \"colour\" is not supported"},
@@ -202,7 +206,17 @@ static void test_loose(void **state) {
         {"{\"type\":\"integer\",\"multipleOf\":123456,\"minimum\":3}", "/multipleOf", "5", "1"},
         {"{\"type\":\"string\",\"not\":{\"maxLength\":2,\"format\":\"date\"}}", "/not/format", "\"a\"", "5"},
         {"{\"enum\":[[1],[2]],\"items\":{\"minimum\":2}}", "its root", "[1]", "[3]"},
-        {"{\"oneOf\":[{\"type\":\"string\"},{\"format\":\"date\"}]}", "/oneOf/0/allOf/1/not/format", "\"a\"", ""}};
+        {"{\"oneOf\":[{\"type\":\"string\"},{\"format\":\"date\"}]}", "/oneOf/0/allOf/1/not/format", "\"a\"", ""},
+        {"{\"propertyNames\":{\"anyOf\":[{\"const\":\"a\"}],\"maxLength\":2}}", "/propertyNames", "{\"ab\":1}", "{\"abc\":1}"},
+        {"{\"propertyNames\":{\"not\":{\"maxLength\":2},\"maxLength\":3}}", "/propertyNames", "{\"ab\":1}", "{\"abcd\":1}"},
+        {"{\"patternProperties\":{\"^[ab]$\":{}},\"additionalProperties\":false,\"allOf\":[{\"minProperties\":2}]}",
+         "/allOf/0/minProperties", "{\"a\":1}", "{}"},
+        {"{\"type\":\"array\",\"contains\":{\"type\":\"null\"},\"minContains\":200000}", "/contains", "[1]", "1"},
+        {"{\"type\":\"array\",\"prefixItems\":[{\"const\":1}],\"contains\":{},\"minContains\":200000}", "/contains", "[1,2]", "[2]"},
+        {"{\"type\":\"string\",\"pattern\":\"^a\",\"allOf\":[{\"pattern\":\"^.\"},{\"pattern\":\"^.\"},{\"pattern\":\"^.\"},"
+         "{\"pattern\":\"^.\"},{\"pattern\":\"^.\"},{\"pattern\":\"^.\"},{\"pattern\":\"^.\"},{\"pattern\":\"x\"},"
+         "{\"not\":{\"const\":\"x\"}}]}",
+         "/allOf/7/pattern, /allOf/8/not", "\"ab\"", "\"b\""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hunch_error err = {0};
         hn_grammar *g = NULL;
@@ -216,9 +230,34 @@ static void test_loose(void **state) {
     }
 }
 
+/* What is ignored is named once, also beside what ends as it does, and not without an end. */
+static void test_noted(void **state) {
+    (void)state;
+    enum { MOST = 1010 };
+    hunch_error err = {0};
+    hn_grammar *g = NULL;
+    hn_builder *b = hn_builder_open(&err);
+    assert_true(hn_builder_note(b, "", "/properties/a/if") && hn_builder_note(b, "", "/if") && hn_builder_note(b, "", "/if") &&
+                hn_builder_note(b, "", "/properties/a/if"));
+    assert_int_equal(hn_grammar_finish(&g, &b, hn_expr_text(b, "a"), &err), HUNCH_OK);
+    assert_string_equal(hn_grammar_ignored(g), "/properties/a/if, /if");
+    hn_grammar_close(&g);
+    b = hn_builder_open(&err);
+    for (int i = 0; i < 300; i++) {
+        char pointer[40];
+        snprintf(pointer, sizeof pointer, "/properties/a%d/%s", i, i % 2 ? "if" : "unevaluatedItems");
+        assert_true(hn_builder_note(b, "", pointer));
+    }
+    assert_int_equal(hn_grammar_finish(&g, &b, hn_expr_text(b, "a"), &err), HUNCH_OK);
+    const char *ignored = hn_grammar_ignored(g), *more = strstr(ignored, ", ...");
+    if (!more || more[5] || strlen(ignored) > MOST) fail_msg("%zu bytes: %s", strlen(ignored), ignored);
+    hn_grammar_close(&g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_beyond_doubles),
-                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_loose), cmocka_unit_test(test_loose_refusals),
+                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_loose),
+                                       cmocka_unit_test(test_loose_refusals), cmocka_unit_test(test_noted),
                                        cmocka_unit_test(test_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,7 @@ struct hn_builder {
     bool loose;    /* what of a schema cannot be honoured is noted, not refused */
     char *ignored; /* what was noted, for people; NULL: nothing */
     size_t n_ignored, cap_ignored;
+    bool ignored_full; /* it ends with "...", of what is more */
     hunch_status failed;
     hunch_error why;
 };

@@ -119,6 +119,8 @@ int64_t hn_schema_count_of(hn_schema *s, const hn_schema_list *list);
 hn_expr hn_schema_flat(hn_schema *s, const hn_schema_list *list);              /* schema_types.c */
 hn_expr hn_schema_values(hn_schema *s, const hn_schema_list *list, int types); /* of enum and const (schema_enum.c) */
 int64_t hn_schema_values_count(hn_schema *s, const hn_schema_list *list, int types); /* different ones of these; -1: failed */
+/* Whether keywords say something about values of these types, but for enum, const and type. (schema_enum.c) */
+bool hn_schema_constrains(const hn_schema_list *list, int types);
 hn_expr hn_schema_number_of(hn_schema *s, const hn_schema_list *list, int types);
 hn_expr hn_schema_string(hn_schema *s, const hn_schema_list *list);            /* schema_string.c */
 hn_expr hn_schema_any(hn_schema *s);                                           /* what no schema speaks of */

@@ -140,16 +140,32 @@ static bool contained_links(contained *g, int64_t i) {
     return ok;
 }
 
-static hn_expr with_contained(array *a) {
+static contained contained_of(array *a) {
     contained g = {.a = a, .items = a->max, .some = a->most >= 0 ? a->most : a->least};
     if (a->max < 0) { /* so many that the last node stands for all that are more */
         g.items = (int64_t)a->prefix > a->min ? (int64_t)a->prefix : a->min;
         if (g.some > g.items) g.items = g.some;
         if (g.items == 0) g.items = 1;
     }
-    const int64_t nodes = (g.items + 1) * (g.some + 1) + 1;
-    if (g.items > MAX_NODES || g.some > MAX_NODES || nodes > MAX_NODES)
-        return hn_schema_fail(a->s, a->contains->path, "too many items for contains");
+    return g;
+}
+
+static int64_t nodes_of(const contained *g) {
+    return g->items > MAX_NODES || g->some > MAX_NODES ? MAX_NODES + 1 : (g->items + 1) * (g->some + 1) + 1;
+}
+
+/* False: failed. */
+static bool contained_check(array *a) {
+    const contained g = contained_of(a);
+    if (nodes_of(&g) <= MAX_NODES) return true;
+    const int32_t path = hn_schema_step(a->s, a->contains->path, "contains");
+    a->contains = NULL; /* where it is ignored */
+    return hn_schema_refuse(a->s, path, "too many items for contains");
+}
+
+static hn_expr with_contained(array *a) {
+    contained g = contained_of(a);
+    const int64_t nodes = nodes_of(&g);
     bool ok = true;
     for (int64_t i = 0; ok && i <= g.items; i++) ok = contained_links(&g, i);
     const hn_expr e = ok ? hn_expr_graph(a->s->b, (int)nodes, g.edges, g.n) : -1;
@@ -208,6 +224,7 @@ hn_expr hn_schema_array(hn_schema *s, const hn_schema_list *list) {
     array a = {.s = s, .list = list, .max = -1};
     if (!array_take(&a)) return -1;
     if (a.max >= 0 && a.min > a.max) return hn_expr_nothing(s->b);
+    if (a.contains && !contained_check(&a)) return -1;
     if (a.max > HN_GRAMMAR_MAX_REPEAT) a.max = -1;
     if (a.min > HN_GRAMMAR_MAX_REPEAT) return hn_schema_fail(s, list->at[0].path, "minItems above 2^30");
     const hn_expr items = a.contains ? with_contained(&a) : a.prefix ? with_prefix(&a) : without_prefix(&a);

@@ -33,8 +33,7 @@ bool hn_json_same(const json_t *x, const json_t *y) {
 
 /* ---- the other keywords ---- */
 
-/* Keywords that say something about values of these types. */
-static bool constrains(const hn_schema_list *list, int types) {
+bool hn_schema_constrains(const hn_schema_list *list, int types) {
     static const struct { const char *keyword; int types; } all[] = {
         {"minimum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION}, {"maximum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
         {"exclusiveMinimum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION}, {"exclusiveMaximum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
@@ -171,7 +170,7 @@ static bool values_filter(hn_schema *s, const hn_schema_list *list, int types, v
     size_t kept = 0;
     bool any = false;
     for (size_t i = 0; i < v->n; i++) any |= (hn_schema_type_of(v->at[i]) & types) != 0;
-    if (!any || !constrains(list, types)) return true;
+    if (!any || !hn_schema_constrains(list, types)) return true;
     if (types & (HN_SCHEMA_ARRAY | HN_SCHEMA_OBJECT))
         return hn_schema_refuse(s, list->at[0].path, "arrays or objects of enum or const beside other keywords are not supported");
     bool ok = accepted_open(s, &a, list, types);

@@ -32,10 +32,12 @@ static bool values_take(hn_schema *s, hn_schema_names *n) {
         const hn_schema_item *x = &n->list.at[i];
         const json_t *only = json_object_get(x->node, "const"), *some = json_object_get(x->node, "enum");
         for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
-            if (json_object_get(x->node, choices[k]))
-                return hn_schema_fail(s, x->path, "%s of propertyNames is not supported", choices[k]) >= 0;
-        if (json_object_get(x->node, "not") && !hn_schema_not(x))
-            return hn_schema_fail(s, x->path, "not of propertyNames is supported of const, enum, type and pattern alone") >= 0;
+            if (json_object_get(x->node, choices[k]) &&
+                !hn_schema_refuse(s, x->path, "%s of propertyNames is not supported", choices[k]))
+                return false;
+        if (json_object_get(x->node, "not") && !hn_schema_not(x) &&
+            !hn_schema_refuse(s, x->path, "not of propertyNames is supported of const, enum, type and pattern alone"))
+            return false;
         const int types = hn_schema_types(s, x->node, x->path), out = hn_schema_not(x) ? hn_schema_types(s, hn_schema_not(x), x->path) : 0;
         const bool no_text = json_object_get(hn_schema_not(x), "type") && (out & HN_SCHEMA_STRING);
         if (types >= 0 && (!(types & HN_SCHEMA_STRING) || no_text)) n->list.never = true;
@@ -43,6 +45,16 @@ static bool values_take(hn_schema *s, hn_schema_names *n) {
         if (!n->values && some) n->values = some;
     }
     return !s->b->failed;
+}
+
+/* Whether some texts are no key; not of {"type": "string"}, as zod writes it of any record. */
+static bool narrows(const hn_schema_list *list) {
+    for (size_t i = 0; i < list->n; i++) {
+        const json_t *x = list->at[i].node, *out = hn_schema_not(&list->at[i]);
+        if (json_object_get(x, "enum") || json_object_get(x, "const") || json_object_get(out, "enum") || json_object_get(out, "const"))
+            return true;
+    }
+    return hn_schema_constrains(list, HN_SCHEMA_STRING);
 }
 
 bool hn_schema_names_take(hn_schema *s, hn_schema_names *n, const hn_schema_list *list) {
@@ -55,7 +67,7 @@ bool hn_schema_names_take(hn_schema *s, hn_schema_names *n, const hn_schema_list
     }
     ok = ok && hn_schema_expand(s, &n->list) && values_take(s, n);
     n->list.one_spelling = true;
-    n->narrow = n->n_patterns || n->list.n || n->list.never;
+    n->narrow = n->n_patterns || n->list.never || narrows(&n->list);
     if (n->narrow) s->b->looks_further = true;
     return ok;
 }
@@ -72,7 +84,7 @@ static bool texts_have(hn_schema *s, hn_schema_strings **texts, const hn_schema_
 }
 
 bool hn_schema_names_allow(hn_schema *s, hn_schema_names *n, const hn_word *name) {
-    if (n->list.n == 0 || n->list.never) return !n->list.never;
+    if (!n->narrow || n->list.n == 0 || n->list.never) return !n->list.never;
     json_t *text = json_stringn(name->bytes, name->len);
     if (!text) return hn_builder_no_memory(s->b) >= 0;
     bool in = texts_have(s, &n->texts, &n->list, text);

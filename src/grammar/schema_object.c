@@ -201,6 +201,18 @@ static hn_expr properties_of(object *o) {
     return e;
 }
 
+/* Several of keys that may be few: those of a pattern. False: failed. */
+static bool least_take(object *o, size_t required) {
+    hn_schema *s = o->s;
+    if (o->min <= (int64_t)required) o->min = 0;
+    if (o->min <= 1 || !o->names.narrow || o->names.values || s->b->exprs[o->additional].kind == HN_EXPR_NOTHING) return true;
+    size_t i = 0;
+    while (i + 1 < o->list->n && !json_object_get(o->list->at[i].node, "minProperties")) i++;
+    o->min = required ? 0 : 1; /* where the rest is ignored */
+    return hn_schema_refuse(s, hn_schema_step(s, o->list->at[i].path, "minProperties"),
+                            "minProperties above 1 beside patternProperties or propertyNames is not supported");
+}
+
 static hn_expr object_of(object *o) {
     hn_schema *s = o->s;
     size_t required = 0;
@@ -219,10 +231,7 @@ static hn_expr object_of(object *o) {
         const hn_word name = p->name;
         p->pair = pair_of(o, hn_json_word(s->b, name.bytes, name.len), &name, hn_schema_names_match(s, &o->names, &name));
     }
-    if (s->b->failed || !additional_find(o)) return -1;
-    if (o->min <= (int64_t)required) o->min = 0;
-    if (o->min > 1 && o->names.narrow && !o->names.values && s->b->exprs[o->additional].kind != HN_EXPR_NOTHING)
-        return hn_schema_fail(s, o->list->at[0].path, "minProperties above 1 beside patternProperties or propertyNames is not supported");
+    if (s->b->failed || !additional_find(o) || !least_take(o, required)) return -1;
     if (o->max >= 0 && o->max < (int64_t)required) return hn_expr_nothing(s->b);
     if (o->max >= 0 && o->min > o->max) return hn_expr_nothing(s->b);
     if (o->max > HN_GRAMMAR_MAX_REPEAT) o->max = -1;

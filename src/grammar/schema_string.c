@@ -89,13 +89,13 @@ typedef struct patterns {
     int n;
 } patterns;
 
-static bool has_room(hn_schema *s, const patterns *p, int32_t path) {
-    return p->n < MAX_PATTERNS || hn_schema_fail(s, path, "more than %d patterns and formats of one string", MAX_PATTERNS) >= 0;
+static bool refuse_more(hn_schema *s, int32_t path) {
+    return hn_schema_refuse(s, path, "more than %d patterns and formats of one string", MAX_PATTERNS);
 }
 
 static bool put_regex(hn_schema *s, patterns *p, const char *text, size_t len, bool without, int32_t path) {
+    if (p->n == MAX_PATTERNS) return refuse_more(s, path);
     hn_regex *r = &p->at[p->n];
-    if (!has_room(s, p, path)) return false;
     if (without ? hn_regex_open_without(r, s->b, text, len) : hn_regex_open(r, s->b, "", text, len, true)) return p->n++, true;
     hn_regex_fini(r);
     return hn_schema_refused(s, path);
@@ -179,8 +179,10 @@ static bool without_take(hn_schema *s, patterns *p, const hn_schema_item *item, 
         const json_t *x = one ? one : json_array_get(some, i);
         if (json_is_string(x)) word[words++] = (hn_word){json_string_value(x), json_string_length(x)};
     }
-    bool ok = words == 0 || has_room(s, p, path);
-    if (ok && words) {
+    bool ok = true;
+    if (words && p->n == MAX_PATTERNS) {
+        ok = refuse_more(s, path);
+    } else if (words) {
         ok = hn_regex_words(&p->at[p->n], s->b, word, words, true);
         p->n++; /* to be closed in any case */
     }
