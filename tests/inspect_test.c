@@ -371,6 +371,7 @@ static void test_schema(void **state) {
     check_row(keys, "eagle3.norm_before_fc", "norm_before_fc", "values", "true or false");
     check_row(keys, "hunch-head.k_mask", "k_mask", "values", "a whole number");
     check_row(keys, "", "hidden_size", "values", "1 to 131072, required");
+    check_row(keys, "dflash.conv_kernel_size", "dflash_config.conv_kernel_size, conv_kernel_size", "values", "a whole number");
     json_decref(d);
     result_free(&r);
 }

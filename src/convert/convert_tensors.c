@@ -98,8 +98,8 @@ static hn_role source_of(const hn_arch *a, hn_role role, int layer, size_t *firs
     return role;
 }
 
-/* Finds piece number e of a role of a GGUF. */
-static hunch_status piece_find(hn_conversion *c, hn_role role, int layer, int e, piece *p) {
+/* Finds piece number e of a role of a GGUF, which becomes w. */
+static hunch_status piece_find(hn_conversion *c, const written *w, hn_role role, int layer, int e, piece *p) {
     const hn_arch *a = &c->arch;
     const hn_role_kind kind = hn_role_kind_of(role);
     size_t first;
@@ -123,7 +123,7 @@ static hunch_status piece_find(hn_conversion *c, hn_role role, int layer, int e,
     const size_t each = value ? (size_t)dims[0] : kind == HN_IS_OF_HEADS ? (size_t)dims[1] / (size_t)a->layer[layer].heads
                       : kind == HN_IS_CONVOLUTION ? (size_t)dims[2] : (size_t)dims[1];
     const bool one_of_many = matrices > 1 || vectors || kind == HN_IS_OF_HEADS;
-    p->items = change_of(c, role, layer).of.way == HN_EXCHANGED ? (size_t)part[0] : value ? (size_t)part[0] : (size_t)part[1];
+    p->items = w->by.of.way == HN_EXCHANGED ? (size_t)part[0] : value ? (size_t)part[0] : (size_t)part[1];
     p->first = (one_of_many ? (size_t)e * each : 0) + first;
     p->bytes = p->tensor->bytes / (each * (size_t)(matrices > 1 ? matrices : vectors ? (int)dims[1]
                                                    : kind == HN_IS_OF_HEADS ? a->layer[layer].heads : 1));
@@ -184,7 +184,7 @@ static hunch_status declare_role(hn_conversion *c, hn_role role, int layer, writ
     hunch_status st = HUNCH_OK;
     for (int e = 0; e < w->pieces && !st; e++) {
         piece p;
-        st = piece_find(c, role, layer, e, &p);
+        st = piece_find(c, w, role, layer, e, &p);
         if (st) break;
         if (first == NULL) first = p.tensor;
         c->total += p.items * p.bytes;
@@ -271,7 +271,7 @@ static hunch_status write_role(hn_conversion *c, hn_role role, int layer, writte
     hunch_status st = HUNCH_OK;
     for (int e = 0; e < w->pieces && !st; e++) {
         piece p;
-        st = piece_find(c, role, layer, e, &p);
+        st = piece_find(c, w, role, layer, e, &p);
         if (!st && e == 0) st = begin(c, w, p.tensor);
         if (!st) st = done(c, p.items * p.bytes, piece_write(c, w, &p));
     }

@@ -106,6 +106,13 @@ static const grammar_refusal refusals[] = {
     {"{\"type\":\"integer\",\"multipleOf\":199,\"allOf\":[{\"multipleOf\":197}]}", "/allOf/0/multipleOf: a multiple, or several together"},
     {"{\"type\":\"integer\",\"multipleOf\":0}", "/multipleOf: expected a number above 0"},
     {"{\"if\":{\"multipleOf\":2},\"then\":false}", "the opposite of multipleOf is not supported"},
+    {"{\"type\":\"string\",\"not\":{\"maxLength\":\"x\"}}", "/not/maxLength: expected an integer of 0 or more"},
+    {"{\"type\":\"array\",\"not\":{\"minItems\":1.5}}", "/not/minItems: expected an integer of 0 or more"},
+    {"{\"type\":\"integer\",\"not\":{\"minimum\":\"x\"}}", "/not/minimum: expected a number"},
+    {"{\"if\":{\"minProperties\":-1},\"then\":false}", "/minProperties: expected an integer of 0 or more"},
+    {"{\"not\":{\"required\":[\"a\",3]}}", "/not/required: expected a list of names"},
+    {"{\"not\":{\"required\":\"a\"}}", "/not/required: expected a list of names"},
+    {"{\"dependentRequired\":{\"a\":[\"b\",3]}}", "/dependentRequired/a: expected a list of names or a schema"},
     {"{\"dependentRequired\":{\"a\":3}}", "/dependentRequired/a: expected a list of names or a schema"},
     {"{\"patternProperties\":{\"(?=a)\":{}}}", "pattern: the regular expression, at byte 3: look-ahead"},
     {"{\"patternProperties\":{\"a\":{},\"b\":{},\"c\":{},\"d\":{},\"e\":{}}}", "/patternProperties: more than 4 patterns"},
@@ -190,6 +197,7 @@ static void test_loose_refusals(void **state) {
     (void)state;
     static const grammar_refusal cases[] = {
         {"{\"multipleOf\":2,\"allOf\":[{\"minimum\":\"x\"}]}", "/allOf/0/minimum: expected a number"},
+        {"{\"not\":{\"maxLength\":\"x\"}}", "/not/maxLength: expected an integer"},
         {"{\"multipleOf\":2,\"maximum\":1e1024}", "/maximum: a bound of more than 1024 digits"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) grammar_refusal_check(loose_schema, &cases[i]);
 }

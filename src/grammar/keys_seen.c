@@ -279,18 +279,18 @@ bool hn_keys_seen_begins(const hn_keys_seen *k, int32_t state, unsigned char byt
     return false;
 }
 
-int hn_keys_seen_rest(const hn_keys_seen *k, int32_t state, int i, char *bytes, int cap) {
+int hn_keys_seen_rest(const hn_keys_seen *k, int32_t state, int32_t *after, char *bytes, int cap) {
     const place p = place_of(k, state);
-    for (int32_t set = set_of(k, p.open); set; set = k->facts[set].a) {
-        int n = 0;
-        if (!key_begins(k, k->facts[set].b, p.letters) || i-- > 0) continue;
-        for (int32_t key = k->facts[set].b; key != p.letters; key = k->facts[key].a) n++;
-        int at = n;
-        for (int32_t key = k->facts[set].b; key != p.letters; key = k->facts[key].a)
-            if (--at < cap) bytes[at] = (char)k->facts[key].b;
-        return n < cap ? n : cap;
-    }
-    return -1;
+    int32_t set = *after ? k->facts[*after].a : set_of(k, p.open);
+    while (set && !key_begins(k, k->facts[set].b, p.letters)) set = k->facts[set].a;
+    if (!set) return -1;
+    *after = set;
+    int n = 0;
+    for (int32_t key = k->facts[set].b; key != p.letters; key = k->facts[key].a) n++;
+    int at = n;
+    for (int32_t key = k->facts[set].b; key != p.letters; key = k->facts[key].a)
+        if (--at < cap) bytes[at] = (char)k->facts[key].b;
+    return n < cap ? n : cap;
 }
 
 void hn_keys_seen_forget(hn_keys_seen *k, size_t n) {

@@ -39,9 +39,9 @@ typedef enum hn_keys_left {
 hn_keys_left hn_keys_seen_place(const hn_keys_seen *k, int32_t state);
 /* The text so far and this byte are the beginning of a key or an item that was written. */
 bool hn_keys_seen_begins(const hn_keys_seen *k, int32_t state, unsigned char byte);
-/* What follows the text so far in one of those that it begins, number i of them: returns how many bytes, cut at cap; -1: there are not so
- * many. */
-int hn_keys_seen_rest(const hn_keys_seen *k, int32_t state, int i, char *bytes, int cap);
+/* What follows the text so far in the next one of those that it begins: returns how many bytes, cut at cap; -1: there are no more. *after:
+ * 0 at first, then where it goes on. */
+int hn_keys_seen_rest(const hn_keys_seen *k, int32_t state, int32_t *after, char *bytes, int cap);
 bool hn_keys_seen_in_string(const hn_keys_seen *k, int32_t state); /* that is neither a key nor an item */
 /* Forgets all facts from number n on, which no state that is kept has. */
 void hn_keys_seen_forget(hn_keys_seen *k, size_t n);

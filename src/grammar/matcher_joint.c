@@ -143,9 +143,8 @@ static bool filter_spent(hn_matcher *m, hn_joint j, uint64_t *mask, int *count) 
     }
     rest[0] = ' ';
     const hn_keys_left place = hn_keys_seen_place(&m->keys, j.keys);
-    for (int i = 0; place != HN_KEYS_ELSEWHERE; i++) {
-        const int len = hn_keys_seen_rest(&m->keys, j.keys, i, rest + 1, v->max_bytes);
-        if (len < 0) break;
+    int32_t after = 0;
+    for (int len; place != HN_KEYS_ELSEWHERE && (len = hn_keys_seen_rest(&m->keys, j.keys, &after, rest + 1, v->max_bytes)) >= 0;) {
         filter_along(m, j, rest + 1, len, mask, count);
         if (place == HN_KEYS_BEFORE) filter_along(m, j, rest, len + 1, mask, count);
         hn_keys_seen_forget(&m->keys, known);

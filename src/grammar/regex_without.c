@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "grammar/regex_machine.h"
 
-enum { MAX_WORK = 4000000 };
+enum { MAX_STEPS = 4000000 };
 
 /* A set of states: at[from .. from + n) of the pool, ascending. */
 typedef struct group {
@@ -35,6 +35,10 @@ typedef struct groups {
 
 static bool no_memory(groups *g) {
     return hn_builder_no_memory(g->to->b) >= 0;
+}
+
+static bool too_long(groups *g) {
+    return hn_builder_fail(g->to->b, HUNCH_USAGE, "the opposite of a regular expression takes more than %d steps", MAX_STEPS) >= 0;
 }
 
 static uint64_t hash_states(const int32_t *at, size_t n) {
@@ -74,7 +78,7 @@ static int32_t group_of(groups *g, size_t n) {
             g->stack[n_stack++] = to;
         }
     }
-    if ((g->work += count + 1) > MAX_WORK) return hn_machine_too_large(g->to), -1;
+    if ((g->work += count + 1) > MAX_STEPS) return too_long(g), -1;
     qsort(g->pool + from, count, sizeof *g->pool, compare);
     if (2 * (g->n + 1) > g->cap_index && !hn_number_index_grow(&g->index, &g->cap_index, 64, 0, g->n, hash_of_group, g))
         return no_memory(g), -1;
@@ -129,7 +133,7 @@ static int32_t step(groups *g, group x, uint32_t cp) {
         for (int32_t e = g->old->first[s]; e < g->old->first[s + 1]; e++) {
             const hn_machine_edge *edge = &g->old->edges[e];
             if (edge->set < 0) continue;
-            if (++g->work > MAX_WORK) return hn_machine_too_large(g->to), -1;
+            if (++g->work > MAX_STEPS) return too_long(g), -1;
             if (!set_has(&g->old->sets[edge->set], cp)) continue;
             if (!hn_grow((void **)&g->pool, &g->cap_pool, g->n_pool + n + 1, sizeof *g->pool)) return no_memory(g), -1;
             g->pool[g->n_pool + n++] = edge->to;

@@ -159,6 +159,9 @@ uint32_t hn_schema_names_match(hn_schema *s, hn_schema_names *n, const hn_word *
 hn_expr hn_schema_names_key(hn_schema *s, hn_schema_names *n, const hn_word *own, size_t n_own, uint32_t matches);
 /* A count that a keyword gives: *v becomes it if it is more (or less). False: failed. */
 bool hn_schema_count(hn_schema *s, const hn_schema_item *item, const char *keyword, bool least, int64_t *v);
+/* The same for one that is a bound of numbers: checked alone. */
+bool hn_schema_bound(hn_schema *s, const hn_schema_item *item, const char *keyword);
+bool hn_schema_is_names(const json_t *of); /* a list of nothing but texts */
 /* The branches of oneOf can be shown to exclude each other. (schema_one_of.c) */
 bool hn_schema_exclusive(hn_schema *s, const hn_schema_list *list, const json_t *branches, int32_t path);
 bool hn_json_same(const json_t *x, const json_t *y); /* as JSON schema compares: 1 is 1.0 */

@@ -107,6 +107,7 @@ static hn_expr with_prefix(array *a) {
 typedef struct contained {
     array *a;
     int64_t items, some;
+    hn_expr one, other; /* an item that it speaks of, and one that it does not, of the place that is written */
     hn_graph_edge *edges;
     size_t n, cap;
 } contained;
@@ -124,18 +125,19 @@ static bool put_item(contained *g, int64_t i, int64_t c, hn_expr item, bool coun
 static bool contained_links(contained *g, int64_t i) {
     array *a = g->a;
     const int64_t wide = g->some + 1;
-    const size_t place = (size_t)i < a->prefix ? (size_t)i : a->prefix;
     const bool full = a->max >= 0 && i == a->max;
-    const hn_expr one = full ? -1 : item_at(a, place, HN_CONTAINED);
-    const hn_expr other = full ? -1 : item_at(a, place, a->most >= 0 ? HN_OTHER : HN_EVERY);
+    if (!full && (size_t)i <= a->prefix) { /* those behind are as the first of them */
+        g->one = item_at(a, (size_t)i, HN_CONTAINED);
+        g->other = item_at(a, (size_t)i, a->most >= 0 ? HN_OTHER : HN_EVERY);
+    }
     bool ok = !a->s->b->failed;
     for (int64_t c = 0; ok && c <= g->some && c <= i; c++) {
         if (i >= a->min && c >= a->least) {
             ok = hn_grow((void **)&g->edges, &g->cap, g->n + 1, sizeof *g->edges) || hn_builder_no_memory(a->s->b) >= 0;
             if (ok) g->edges[g->n++] = (hn_graph_edge){(int32_t)(i * wide + c), (int32_t)((g->items + 1) * wide), hn_expr_empty(a->s->b)};
         }
-        if (ok && !full && c < g->some) ok = put_item(g, i, c, one, true);
-        if (ok && !full) ok = put_item(g, i, c, other, false);
+        if (ok && !full && c < g->some) ok = put_item(g, i, c, g->one, true);
+        if (ok && !full) ok = put_item(g, i, c, g->other, false);
     }
     return ok;
 }

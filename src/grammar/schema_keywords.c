@@ -58,6 +58,12 @@ bool hn_schema_check(hn_schema *s, const json_t *node, int32_t path) {
     return true;
 }
 
+bool hn_schema_is_names(const json_t *of) {
+    size_t n = 0;
+    while (json_is_string(json_array_get(of, n))) n++;
+    return json_is_array(of) && n == json_array_size(of);
+}
+
 bool hn_schema_count(hn_schema *s, const hn_schema_item *item, const char *keyword, bool least, int64_t *v) {
     const json_t *given = json_object_get(item->node, keyword);
     if (!given) return true;

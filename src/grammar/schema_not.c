@@ -97,12 +97,13 @@ static bool is_any(const json_t *schema) {
 }
 
 /* A count that is one more or one less: what a bound's opposite is. */
-static void put_count(hn_schema *s, json_t *cases, const char *type, const char *keyword, const json_t *value, int by) {
-    const double n = hn_json_is_number(value) ? hn_json_number_value(value) : 0;
-    if (n + by >= 0 && n < 1e15) put_case(s, cases, json_pack("{s:s,s:I}", "type", type, keyword, (json_int_t)n + by));
+static void put_count(hn_schema *s, json_t *cases, const char *type, const char *keyword, int64_t n, int by) {
+    if (n + by >= 0 && n + by <= HN_GRAMMAR_MAX_REPEAT) /* no text has more */
+        put_case(s, cases, json_pack("{s:s,s:I}", "type", type, keyword, (json_int_t)n + by));
 }
 
-static bool put_bound(hn_schema *s, json_t *cases, const char *key, const json_t *value) {
+/* False: it is none. */
+static bool put_bound(hn_schema *s, json_t *cases, const json_t *of, const char *key, int32_t path) {
     static const struct { const char *key, *type, *opposite; int by; } bounds[] = {
         {"minimum", "number", "exclusiveMaximum", 0},    {"maximum", "number", "exclusiveMinimum", 0},
         {"exclusiveMinimum", "number", "maximum", 0},    {"exclusiveMaximum", "number", "minimum", 0},
@@ -111,10 +112,12 @@ static bool put_bound(hn_schema *s, json_t *cases, const char *key, const json_t
         {"minProperties", "object", "maxProperties", -1}, {"maxProperties", "object", "minProperties", 1}};
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         if (strcmp(bounds[i].key, key) != 0) continue;
-        if (bounds[i].by)
-            put_count(s, cases, bounds[i].type, bounds[i].opposite, value, bounds[i].by);
-        else
-            put_case(s, cases, json_pack("{s:s,s:O}", "type", bounds[i].type, bounds[i].opposite, value));
+        const hn_schema_item x = {.node = of, .path = path};
+        int64_t n = -1;
+        if (bounds[i].by && hn_schema_count(s, &x, key, true, &n))
+            put_count(s, cases, bounds[i].type, bounds[i].opposite, n, bounds[i].by);
+        else if (!bounds[i].by && hn_schema_bound(s, &x, key))
+            put_case(s, cases, json_pack("{s:s,s:O}", "type", bounds[i].type, bounds[i].opposite, json_object_get(of, key)));
         return true;
     }
     return false;
@@ -132,11 +135,11 @@ static void put_properties(hn_schema *s, json_t *cases, const json_t *value) {
     }
 }
 
-static void put_required(hn_schema *s, json_t *cases, const json_t *value) {
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const char *name = json_string_value(json_array_get(value, i));
-        json_t *without = name ? property_of(s, name, json_false()) : NULL;
-        if (!name) continue;
+/* path: of the list. */
+static void put_required(hn_schema *s, json_t *cases, const json_t *value, int32_t path) {
+    if (!hn_schema_is_names(value)) hn_schema_fail(s, path, "expected a list of names");
+    for (size_t i = 0; !s->b->failed && i < json_array_size(value); i++) {
+        json_t *without = property_of(s, json_string_value(json_array_get(value, i)), json_false());
         if (json_object_set_new(without, "type", json_string("object"))) hn_builder_no_memory(s->b);
         put_case(s, cases, without);
     }
@@ -162,13 +165,13 @@ static bool adds_nothing(const json_t *of, const char *key, const json_t *value)
 
 /* The cases in which one keyword of a schema does not hold; false: they cannot be told. */
 static bool put_opposite(hn_schema *s, json_t *cases, const json_t *of, const char *key, const json_t *value, int32_t path) {
-    if (adds_nothing(of, key, value) || put_bound(s, cases, key, value)) return true;
+    if (adds_nothing(of, key, value) || put_bound(s, cases, of, key, path)) return true;
     if (strcmp(key, "type") == 0 || strcmp(key, "enum") == 0 || strcmp(key, "const") == 0)
         put_case(s, cases, json_pack("{s:{s:O}}", "not", key, value));
     else if (strcmp(key, "pattern") == 0)
         put_case(s, cases, json_pack("{s:s,s:{s:O}}", "type", "string", "not", key, value));
     else if (strcmp(key, "required") == 0)
-        put_required(s, cases, value);
+        put_required(s, cases, value, hn_schema_step(s, path, key));
     else if (strcmp(key, "properties") == 0 && hn_json_is_object(value))
         put_properties(s, cases, value);
     else if (strcmp(key, "not") == 0)
@@ -237,7 +240,7 @@ static json_t *only_one(hn_schema *s, const json_t *of) {
 
 /* If a property is there others are, or a schema holds. */
 static bool put_dependency(hn_schema *s, json_t *more, const char *name, const json_t *value, int32_t path) {
-    if (!json_is_array(value) && !json_is_boolean(value) && !hn_json_is_object(value))
+    if (!hn_schema_is_names(value) && !json_is_boolean(value) && !hn_json_is_object(value))
         return hn_schema_fail(s, path, "expected a list of names or a schema") >= 0;
     json_t *with = json_pack("{s:[s]}", "required", name);
     if (json_is_array(value))

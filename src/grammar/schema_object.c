@@ -63,15 +63,15 @@ static bool names_take(object *o, const hn_schema_item *x) {
 
 static bool required_take(object *o, const hn_schema_item *x) {
     const json_t *required = json_object_get(x->node, "required");
+    if (required && !hn_schema_is_names(required))
+        return hn_schema_fail(o->s, hn_schema_step(o->s, x->path, "required"), "expected a list of names") >= 0;
     for (size_t i = 0; i < json_array_size(required); i++) {
         const json_t *name = json_array_get(required, i);
-        property *p = json_is_string(name) ? own_property(o, json_string_value(name), json_string_length(name)) : NULL;
-        if (!p && o->s->b->failed) return false;
-        if (p) p->required = true;
-        if (!p) required = NULL;
+        property *p = own_property(o, json_string_value(name), json_string_length(name));
+        if (!p) return false;
+        p->required = true;
     }
-    if (!json_object_get(x->node, "required") || json_is_array(required)) return true;
-    return hn_schema_fail(o->s, hn_schema_step(o->s, x->path, "required"), "expected a list of names") >= 0;
+    return true;
 }
 
 /* ---- values ---- */

@@ -7,7 +7,7 @@
 
 /* ---- numbers ---- */
 
-static bool bound_take(hn_schema *s, const hn_schema_item *item, const char *keyword, bool low, bool exclusive, hn_json_bound *to) {
+bool hn_schema_bound(hn_schema *s, const hn_schema_item *item, const char *keyword) {
     const json_t *given = json_object_get(item->node, keyword);
     if (!given) return true;
     if (!hn_json_is_number(given)) return hn_schema_fail(s, hn_schema_step(s, item->path, keyword), "expected a number") >= 0;
@@ -15,6 +15,12 @@ static bool bound_take(hn_schema *s, const hn_schema_item *item, const char *key
     if (!hn_decimal_read(given, &unused))
         return hn_schema_fail(s, hn_schema_step(s, item->path, keyword), "a bound of more than %d digits is not supported",
                               HN_DECIMAL_WHOLE) >= 0;
+    return true;
+}
+
+static bool bound_take(hn_schema *s, const hn_schema_item *item, const char *keyword, bool low, bool exclusive, hn_json_bound *to) {
+    const json_t *given = json_object_get(item->node, keyword);
+    if (!given || !hn_schema_bound(s, item, keyword)) return !s->b->failed;
     const int order = to->value ? hn_json_order(given, to->value) : 0;
     const bool tighter = !to->value || (low ? order > 0 : order < 0) || (order == 0 && exclusive);
     if (tighter) *to = (hn_json_bound){given, exclusive};

@@ -168,10 +168,20 @@ hn_key_type hn_head_key_type(hn_head_key key) {
     return table[key].type;
 }
 
+/* Whether a name is in the list: as a whole, for one may be the end of another. */
+static bool names_have(const char *list, const char *name) {
+    const size_t len = strlen(name);
+    for (size_t n; *list; list += n + strspn(list + n, ", ")) {
+        n = strcspn(list, ",");
+        if (n == len && strncmp(list, name, n) == 0) return true;
+    }
+    return false;
+}
+
 static void names_add(hn_head_key key, int form, char *out, size_t size) {
     for (int i = 0; i < MOST_NAMES && table[key].names[form][i]; i++) {
         const size_t n = strlen(out);
-        if (!strstr(out, table[key].names[form][i])) snprintf(out + n, size - n, "%s%s", n ? ", " : "", table[key].names[form][i]);
+        if (!names_have(out, table[key].names[form][i])) snprintf(out + n, size - n, "%s%s", n ? ", " : "", table[key].names[form][i]);
     }
 }
 
