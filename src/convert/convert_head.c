@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert_head.c - writes a draft head, as described for drafting (head.h), as a GGUF file: with llama.cpp's
  * architecture eagle3 if it reads states of layers, else with one of our own. Names: head_names.c, roles.c; keys:
- * head_key_rows.c. */
+ * head_keys.c. */
 #include <string.h>
 
 #include "base/mem.h"

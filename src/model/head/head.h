@@ -58,51 +58,51 @@ static inline const hn_tensor *hn_head_find_tensor(const hn_source *src, const h
     return hn_tensor_find(src, names, (hn_tensor_id){role, 0, 0});
 }
 
-/* Keys of files beside those of a dense family's layers (head_keys.c). */
+/* Keys of files beside those of a dense family's layers (head_keys.c), in the order in which convert writes them. */
 typedef enum hn_head_key {
     HN_HEAD_KEY_KIND,
-    HN_HEAD_KEY_STATES,       /* a list: the layers whose states are read */
     HN_HEAD_KEY_TARGET_WIDTH,
-    HN_HEAD_KEY_TOKENS,       /* of the target */
-    HN_HEAD_KEY_OUTPUTS,      /* tokens that are drafted */
+    HN_HEAD_KEY_FEATURE_SCALE, /* of fc(feature), which is added to the embedding */
+    HN_HEAD_KEY_STATES, /* a list: the layers whose states are read */
     HN_HEAD_KEY_NORM_BEFORE_RESIDUAL,
     HN_HEAD_KEY_NORM_BEFORE_FC,
     HN_HEAD_KEY_FC_NORM,
     HN_HEAD_KEY_NORM_OUTPUT,
+    HN_HEAD_KEY_SPAN, /* how many rows see each other */
+    HN_HEAD_KEY_MASKS, /* how many masks it was trained with */
     HN_HEAD_KEY_MASK_TOKEN,
-    HN_HEAD_KEY_MASKS,        /* how many masks it was trained with */
-    HN_HEAD_KEY_SPAN,     /* how many rows see each other */
-    HN_HEAD_KEY_MTP_LAYERS,
-    HN_HEAD_KEY_WINDOW,
-    HN_HEAD_KEY_STEPS,        /* positions that it drafts */
+    HN_HEAD_KEY_STEPS, /* positions that it drafts */
     HN_HEAD_KEY_SCALE_INPUT,
-    HN_HEAD_KEY_STATE_OFFSET, /* layers before the last state */
-    HN_HEAD_KEY_LOGIT_SCALE,
     HN_HEAD_KEY_ROWS_IN_PAIRS, /* of Q and K */
-    HN_HEAD_KEY_BLOCK,        /* rows of a block */
+    HN_HEAD_KEY_STATE_OFFSET, /* layers before the last state */
+    HN_HEAD_KEY_BLOCK, /* rows of a block */
     HN_HEAD_KEY_ROOT_DRAFTS,
     HN_HEAD_KEY_WINDOWS_AHEAD, /* layers with a window see all of a block */
+    HN_HEAD_KEY_CAUSAL, /* rows of a block do not see later ones; in a GGUF: in layers without a window */
     HN_HEAD_KEY_WINDOWS_OF_ROOT,
-    HN_HEAD_KEY_CAUSAL,       /* rows of a block do not see later ones; in a GGUF: in layers without a window */
-    HN_HEAD_KEY_SCALED_EMBEDDING,
     HN_HEAD_KEY_CONV_TAPS,
     HN_HEAD_KEY_CONV_GROUP,
     HN_HEAD_KEY_SELECTOR_RANK,
-    HN_HEAD_KEY_CANDIDATES,   /* of a place of a block */
+    HN_HEAD_KEY_CANDIDATES, /* of a place of a block */
     HN_HEAD_KEY_EMBEDDING_SCALE,
+    HN_HEAD_KEY_LOGIT_SCALE,
     HN_HEAD_KEY_LOGIT_CAP,
+    HN_HEAD_KEY_PREFIX_PLAIN, /* drafts that do not read it, the first of a block */
+    HN_HEAD_KEY_SCALED_EMBEDDING,
+    HN_HEAD_KEY_CLUSTERS_USED, /* of a row */
+    HN_HEAD_KEY_MIN_P, /* of its chains, where nobody decides how much pays */
+    HN_HEAD_KEY_TOKENS, /* of the target */
+    HN_HEAD_KEY_OUTPUTS, /* tokens that are drafted */
+    HN_HEAD_KEY_MTP_LAYERS,
+    HN_HEAD_KEY_WINDOW,
     HN_HEAD_KEY_PREFIX_STATE, /* numbers of the state of the tokens before a draft */
     HN_HEAD_KEY_PREFIX_WIDTH,
-    HN_HEAD_KEY_PREFIX_PLAIN, /* drafts that do not read it, the first of a block */
-    HN_HEAD_KEY_SHIFTED,      /* a row drafts the token after its own position */
+    HN_HEAD_KEY_SHIFTED, /* a row drafts the token after its own position */
     HN_HEAD_KEY_CLUSTERS,
-    HN_HEAD_KEY_CLUSTERS_USED, /* of a row */
-    HN_HEAD_KEY_FEATURE_SCALE, /* of fc(feature), which is added to the embedding */
-    HN_HEAD_KEY_HALVES,       /* rotation: false if neighbouring numbers are a pair */
-    HN_HEAD_KEY_FREQUENCIES,  /* of the rotation, in radians per position */
+    HN_HEAD_KEY_HALVES, /* rotation: false if neighbouring numbers are a pair */
+    HN_HEAD_KEY_FREQUENCIES, /* of the rotation, in radians per position */
     HN_HEAD_KEY_LONG_FREQUENCIES,
     HN_HEAD_KEY_AMPLITUDE,
-    HN_HEAD_KEY_MIN_P,        /* of its chains, where nobody decides how much pays */
     HN_HEAD_KEYS
 } hn_head_key;
 
@@ -124,13 +124,10 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_family **out, hu
 const hn_family *hn_head_family(const hn_head_desc *d, bool states);
 bool hn_head_family_blocks(const hn_family *family); /* family of GGUF files of heads that draft blocks */
 const char *hn_head_gguf_key(const hn_family *family, hn_head_key key); /* NULL: it has none */
-hn_key_type hn_head_key_type(hn_head_key key);
-/* All names of a key in words, in a GGUF of the family (of that of folders: in any), and in a folder, each [size]. */
-void hn_head_key_names(const hn_family *family, hn_head_key key, char *gguf, char *in_folder, size_t size);
-/* Writes what a GGUF says beside the layers, but for the rotation and what its file alone knows (head_key_rows.c). states: [features] the
+/* Writes what a GGUF says beside the layers, but for the rotation and what its file alone knows. states: [features] the
  * layers whose states it reads; NULL: none. */
 hunch_status hn_head_keys_write(const hn_arch *a, const int *states, hn_gguf_writer *w, hunch_error *err);
-/* All keys that heads of such files have: names in a GGUF, in a folder, and what they say. */
+/* All keys that heads of such files have: names in a GGUF of the family (of that of folders: in any), in a folder, and what they say. */
 void hn_head_keys_list(const hn_family *family, void (*each)(void *user, const char *gguf, const char *folder, const char *values),
                        void *user);
 /* For a GGUF, after hn_family_read_layers: reads our own keys of the rotation. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_keys.c - the names of a draft head's keys in each form of file, beside those of a dense family's layers. GGUF
- * files have one of these architectures: llama.cpp's eagle3, dflash and gemma4-assistant, ik_llama.cpp's gemma4_mtp, and one of our own
- * for other kinds. Keys that
- * llama.cpp does not have begin with hunch.head. docs/formats.md has the same table in words. */
+/* head_keys.c - the keys of a draft head beside those of a dense family's layers, a row each: its names in each form of file, the field of
+ * the description that a GGUF is written from, and when. GGUF files have one of these architectures: llama.cpp's eagle3, dflash and
+ * gemma4-assistant, ik_llama.cpp's gemma4_mtp, and one of our own for other kinds. Keys that llama.cpp does not have begin with hunch.head.
+ * docs/formats.md has the same table in words. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,86 +12,144 @@
 typedef enum key_form { FOLDER, EAGLE3, OWN, BLOCKS, ASSISTANT, MTP_ASSISTANT, KEY_FORMS } key_form;
 enum { MOST_NAMES = 4 };
 
-/* The first name that a file has is used. */
+/* ---- when a row is written: its value may be another than its field's ----------------------------------------------------- */
+
+static const hn_rows_stage *rows_of(const hn_arch *a, hn_rows_kind kind) {
+    return a->draft_head.rows.kind == kind ? &a->draft_head.rows : NULL;
+}
+static bool has_output(const hn_arch *a, hn_output_kind kind) { return a->draft_head.output.kind == kind; }
+
+/* Some layer with a window, or without one, sees rows ahead, or does not. */
+static bool some_layer(const hn_arch *a, bool window, bool ahead) {
+    int i = 0;
+    while (i < a->layers && ((a->layer[i].window != 0) != window || (a->layer[i].ahead != 0) != ahead)) i++;
+    return rows_of(a, HN_ROWS_BLOCK) && i < a->layers;
+}
+
+/* The token of masks, of rows of their own or of a block. */
+static bool mask_token(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    const hn_rows_stage *masks = rows_of(a, HN_ROWS_MASKS), *block = rows_of(a, HN_ROWS_BLOCK);
+    *v = masks ? masks->masks.token : block ? block->block.mask_token : 0;
+    return masks ? masks->masks.input != HN_MASK_PAIR : block && !block->block.mask_row;
+}
+
+#define WRITTEN(name, value, condition)                                                     \
+    static bool name(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) { \
+        *v = value;                                                                         \
+        return condition;                                                                   \
+    }
+WRITTEN(has_features, *v, a->draft_head.input.features > 0)
+WRITTEN(adds_features, *v, a->draft_head.input.features > 0 && a->draft_head.input.stream == HN_STREAM_SUM)
+WRITTEN(normed_pair, 1, a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR_NORMED)
+WRITTEN(of_features, *v, a->draft_head.input.stream == HN_STREAM_FEATURE)
+WRITTEN(reads_normed, 1, a->draft_head.output.norm == HN_NORM_READ)
+WRITTEN(is_span, *v, rows_of(a, HN_ROWS_SPAN))
+WRITTEN(has_levels, a->draft_head.rows.masks.levels - 1, rows_of(a, HN_ROWS_MASKS) && a->draft_head.rows.masks.levels > 0)
+WRITTEN(is_steps, *v, rows_of(a, HN_ROWS_STEPS))
+WRITTEN(scales_input, 1, is_steps(a, k, v) && hn_steps_own_state(&a->draft_head.rows.steps) &&
+                             hn_steps_own_state(&a->draft_head.rows.steps)->scale_input)
+WRITTEN(is_block, *v, rows_of(a, HN_ROWS_BLOCK))
+WRITTEN(windows_ahead, 1, some_layer(a, true, true))
+WRITTEN(causal, 1, some_layer(a, false, false))
+WRITTEN(is_selector, *v, is_block(a, k, v) && has_output(a, HN_OUTPUT_SELECTOR))
+WRITTEN(scales_logits, *v, is_selector(a, k, v) || (is_steps(a, k, v) && *v != 1))
+WRITTEN(is_prefix, *v, is_block(a, k, v) && has_output(a, HN_OUTPUT_PREFIX))
+WRITTEN(is_clusters, *v, has_output(a, HN_OUTPUT_CLUSTERS))
+
+/* ---- the rows, in the order in which they are written --------------------------------------------------------------------- */
+
+#define AT(TYPE, field) HN_MODEL(TYPE, draft_head.field)
+#define HF(...) [FOLDER] = {__VA_ARGS__}
+#define E3(name) [EAGLE3] = {"eagle3." name}
+#define EO(name) E3(name), [OWN] = {"hunch-head." name}
+#define OWNED(name) [OWN] = {"hunch-head." name}
+#define BLOCK(name) [BLOCKS] = {"dflash." name}
+#define OURS(form, name) [form] = {"hunch.head." name}
+#define OURS_OF_ALL(name) \
+    OURS(EAGLE3, name), OURS(OWN, name), OURS(BLOCKS, name), OURS(ASSISTANT, name), OURS(MTP_ASSISTANT, name)
+#define OF_ASSISTANTS(name, other) [ASSISTANT] = {"gemma4-assistant." name}, [MTP_ASSISTANT] = {"gemma4_mtp." other}
+
+/* The first name that a file has is used. What tensors show has no name in a GGUF, and what code writes no field. */
 static const struct {
-    hn_key_type type;
+    hn_key_row row;
     const char *names[KEY_FORMS][MOST_NAMES + 1];
 } table[HN_HEAD_KEYS] = {
-    [HN_HEAD_KEY_KIND] = {HN_KEY_WORD, {{"speculators_model_type"}, [EAGLE3] = {"hunch.head.kind"}, [OWN] = {"hunch.head.kind"},
-                                        [BLOCKS] = {"hunch.head.kind"}, [ASSISTANT] = {"hunch.head.kind"},
-                                        [MTP_ASSISTANT] = {"hunch.head.kind"}}},
-    [HN_HEAD_KEY_STATES] = {HN_KEY_LIST, {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
-        [EAGLE3] = {"eagle3.target_layers"}, [OWN] = {"hunch-head.target_layers"}, [BLOCKS] = {"dflash.target_layers"}}},
-    [HN_HEAD_KEY_TARGET_WIDTH] = {HN_KEY_INT, {{"target_hidden_size", "backbone_hidden_size"},
-        [EAGLE3] = {"eagle3.target_hidden_size"}, [OWN] = {"hunch-head.target_hidden_size"},
-        [BLOCKS] = {"dflash.target_hidden_size"}, [ASSISTANT] = {"gemma4-assistant.embedding_length_out"},
-        [MTP_ASSISTANT] = {"gemma4_mtp.backbone_embedding_length"}}},
-    [HN_HEAD_KEY_TOKENS] = {HN_KEY_INT, {{"vocab_size"}, [EAGLE3] = {"eagle3.vocab_size"}, [OWN] = {"hunch-head.vocab_size"},
-        [BLOCKS] = {"dflash.vocab_size"}, [ASSISTANT] = {"gemma4-assistant.vocab_size"},
-        [MTP_ASSISTANT] = {"gemma4_mtp.vocab_size"}}},
-    [HN_HEAD_KEY_OUTPUTS] = {HN_KEY_INT, {{"draft_vocab_size"}}}, /* in a GGUF the tensors show it */
-    [HN_HEAD_KEY_NORM_BEFORE_RESIDUAL] = {HN_KEY_BOOL, {{"norm_before_residual"}, {"eagle3.norm_before_residual"}}},
-    [HN_HEAD_KEY_NORM_BEFORE_FC] = {HN_KEY_BOOL, {{"norm_before_fc"}, {"eagle3.norm_before_fc"}}},
-    [HN_HEAD_KEY_FC_NORM] = {HN_KEY_BOOL, {{"fc_norm"}, {"hunch.head.fc_norm"}}},
-    [HN_HEAD_KEY_NORM_OUTPUT] = {HN_KEY_BOOL, {{"norm_output"}, {"hunch.head.norm_output"}}},
-    [HN_HEAD_KEY_MASK_TOKEN] = {HN_KEY_INT, {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
-        [EAGLE3] = {"hunch.head.mask_token_id"}, [OWN] = {"hunch.head.mask_token_id"},
-        [BLOCKS] = {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}}},
-    [HN_HEAD_KEY_SPAN] = {HN_KEY_INT, {{"k_mask"}, [OWN] = {"hunch-head.k_mask"}}},
-    [HN_HEAD_KEY_MASKS] = {HN_KEY_INT, {{"draft_length"}, {"hunch.head.draft_length"}}},
-    [HN_HEAD_KEY_MTP_LAYERS] = {HN_KEY_INT, {{"num_nextn_predict_layers"}, [OWN] = {"hunch-head.nextn_predict_layers"}}},
-    [HN_HEAD_KEY_WINDOW] = {HN_KEY_INT, {[EAGLE3] = {"eagle3.attention.sliding_window"},
-        [OWN] = {"hunch-head.attention.sliding_window"},
-        [BLOCKS] = {"dflash.attention.sliding_window"}}}, /* in a folder: layer_types */
-    [HN_HEAD_KEY_BLOCK] = {HN_KEY_INT, {{"block_size", "dflash_config.block_size"}, [BLOCKS] = {"dflash.block_size"}}},
-    [HN_HEAD_KEY_ROOT_DRAFTS] = {HN_KEY_BOOL, {{"sample_from_anchor", "dflash_config.sample_from_anchor"},
-        [BLOCKS] = {"dflash.sample_from_anchor"}}},
-    [HN_HEAD_KEY_WINDOWS_AHEAD] = {HN_KEY_BOOL, {{"sliding_window_non_causal"},
-        [BLOCKS] = {"hunch.head.sliding_window_non_causal"}}},
-    [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {HN_KEY_BOOL, {[BLOCKS] = {"hunch.head.sliding_window_of_root"}}},
-    [HN_HEAD_KEY_CAUSAL] = {HN_KEY_BOOL, {{"is_causal", "dflash_config.causal", "dflash_config.causal_head"},
+    [HN_HEAD_KEY_KIND] = {{HN_BESIDE(WORD)}, {HF("speculators_model_type"), OURS_OF_ALL("kind")}},
+    [HN_HEAD_KEY_TARGET_WIDTH] = {{AT(INT, input.feature_width), .written = has_features},
+        {HF("target_hidden_size", "backbone_hidden_size"), EO("target_hidden_size"), BLOCK("target_hidden_size"),
+        OF_ASSISTANTS("embedding_length_out", "backbone_embedding_length")}},
+    [HN_HEAD_KEY_FEATURE_SCALE] = {{AT(FLOAT, input.sum.scale), .written = adds_features},
+        {HF("pard2_scale", "pard_scale", "feat_scale"), OWNED("feature_scale")}},
+    [HN_HEAD_KEY_STATES] = {{HN_BESIDE(LIST)}, {HF("eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"),
+        EO("target_layers"), BLOCK("target_layers")}},
+    [HN_HEAD_KEY_NORM_BEFORE_RESIDUAL] = {{HN_BESIDE(BOOL), .written = normed_pair}, {HF("norm_before_residual"),
+        E3("norm_before_residual")}},
+    [HN_HEAD_KEY_NORM_BEFORE_FC] = {{AT(BOOL, input.feature.norm_all), .written = of_features, .how = HN_IF_SET}, {HF("norm_before_fc"),
+        E3("norm_before_fc")}},
+    [HN_HEAD_KEY_FC_NORM] = {{AT(BOOL, input.feature.norm_each), .written = of_features, .how = HN_IF_SET}, {HF("fc_norm"),
+        OURS(EAGLE3, "fc_norm")}},
+    [HN_HEAD_KEY_NORM_OUTPUT] = {{HN_BESIDE(BOOL), .written = reads_normed}, {HF("norm_output"), OURS(EAGLE3, "norm_output")}},
+    [HN_HEAD_KEY_SPAN] = {{AT(INT, rows.span), .written = is_span}, {HF("k_mask"), OWNED("k_mask")}},
+    [HN_HEAD_KEY_MASKS] = {{HN_BESIDE(INT), .written = has_levels}, {HF("draft_length"), OURS(EAGLE3, "draft_length")}},
+    [HN_HEAD_KEY_MASK_TOKEN] = {{HN_BESIDE(INT), .written = mask_token},
+        {HF("ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"), OURS(EAGLE3, "mask_token_id"),
+        OURS(OWN, "mask_token_id"), [BLOCKS] = {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}}},
+    [HN_HEAD_KEY_STEPS] = {{AT(INT, rows.steps.n), .written = is_steps}, {HF("n_predict"), OWNED("steps")}},
+    [HN_HEAD_KEY_SCALE_INPUT] = {{HN_BESIDE(BOOL), .written = scales_input}, {HF("scale_input"), OWNED("scale_input")}},
+    [HN_HEAD_KEY_ROWS_IN_PAIRS] = {{HN_MODEL(BOOL, files.rows_in_pairs), .written = is_steps, .how = HN_IF_SET},
+        {OWNED("rows_in_pairs")}},
+    [HN_HEAD_KEY_STATE_OFFSET] = {{AT(INT, input.state.offset), .written = is_steps, .how = HN_IF_SET}, {HF("hidden_state_offset"),
+        OWNED("state_offset")}},
+    [HN_HEAD_KEY_BLOCK] = {{AT(INT, rows.block.n), .written = is_block}, {HF("block_size", "dflash_config.block_size"),
+        BLOCK("block_size")}},
+    [HN_HEAD_KEY_ROOT_DRAFTS] = {{AT(BOOL, rows.block.root_drafts), .written = is_block},
+        {HF("sample_from_anchor", "dflash_config.sample_from_anchor"), BLOCK("sample_from_anchor")}},
+    [HN_HEAD_KEY_WINDOWS_AHEAD] = {{HN_BESIDE(BOOL), .written = windows_ahead}, {HF("sliding_window_non_causal"),
+        OURS(BLOCKS, "sliding_window_non_causal")}},
+    [HN_HEAD_KEY_CAUSAL] = {{HN_BESIDE(BOOL), .written = causal}, {HF("is_causal", "dflash_config.causal", "dflash_config.causal_head"),
         [BLOCKS] = {"hunch.head.causal", "dflash.attention.causal"}}},
-    [HN_HEAD_KEY_CONV_TAPS] = {HN_KEY_INT, {{"dflash_config.conv_kernel_size", "conv_kernel_size"},
-        [BLOCKS] = {"dflash.conv_kernel_size"}}},
-    [HN_HEAD_KEY_CONV_GROUP] = {HN_KEY_INT, {{"dflash_config.conv_group_size", "conv_group_size"},
-        [BLOCKS] = {"dflash.conv_group_size"}}},
-    [HN_HEAD_KEY_SELECTOR_RANK] = {HN_KEY_INT, {{"dflash_config.selector_rank", "selector_rank"},
-        [BLOCKS] = {"dflash.selector_rank"}}},
-    [HN_HEAD_KEY_CANDIDATES] = {HN_KEY_INT, {{"dflash_config.selector_top_k", "selector_top_k"},
-        [BLOCKS] = {"dflash.selector_top_k"}}},
-    [HN_HEAD_KEY_EMBEDDING_SCALE] = {HN_KEY_FLOAT, {{"dflash_config.input_embedding_scale", "input_embedding_scale"},
-        [BLOCKS] = {"dflash.embedding_scale"}}},
-    [HN_HEAD_KEY_LOGIT_CAP] = {HN_KEY_FLOAT, {{"dflash_config.final_logit_softcapping", "final_logit_softcapping"},
-        [EAGLE3] = {"eagle3.final_logit_softcapping"}, [OWN] = {"hunch-head.final_logit_softcapping"},
-        [BLOCKS] = {"dflash.final_logit_softcapping"}}},
-    [HN_HEAD_KEY_PREFIX_STATE] = {HN_KEY_INT, {{"dflash_config.gru_hidden_dim"}}}, /* in a GGUF the tensors show it */
-    [HN_HEAD_KEY_PREFIX_WIDTH] = {HN_KEY_INT, {{"dflash_config.emb_dim", "emb_dim"}}},
-    [HN_HEAD_KEY_PREFIX_PLAIN] = {HN_KEY_INT, {{"dflash_config.pure_draft_prefix_len"},
-        [BLOCKS] = {"hunch.head.pure_draft_prefix_len"}}},
-    [HN_HEAD_KEY_SHIFTED] = {HN_KEY_BOOL, {{"dflash_config.shift_label"}, [BLOCKS] = {"dflash.sample_from_anchor"}}},
-    [HN_HEAD_KEY_SCALED_EMBEDDING] = {HN_KEY_BOOL, {[BLOCKS] = {"hunch.head.scaled_embedding"}}},
-    [HN_HEAD_KEY_CLUSTERS] = {HN_KEY_INT, {{"num_centroids"}, [ASSISTANT] = {"gemma4-assistant.n_centroids"},
-        [MTP_ASSISTANT] = {"gemma4_mtp.centroid_count"}}},
-    [HN_HEAD_KEY_CLUSTERS_USED] = {HN_KEY_INT, {{"centroid_intermediate_top_k"}, [EAGLE3] = {"hunch.head.centroid_top_k"},
-        [OWN] = {"hunch.head.centroid_top_k"}, [ASSISTANT] = {"gemma4-assistant.centroid_top_k"},
-        [MTP_ASSISTANT] = {"gemma4_mtp.centroid_top_k"}}},
-    [HN_HEAD_KEY_HALVES] = {HN_KEY_BOOL, {{"rope_is_neox_style", "is_neox_style"}}},
-    [HN_HEAD_KEY_FEATURE_SCALE] = {HN_KEY_FLOAT, {{"pard2_scale", "pard_scale", "feat_scale"},
-        [OWN] = {"hunch-head.feature_scale"}}},
-    [HN_HEAD_KEY_STEPS] = {HN_KEY_INT, {{"n_predict"}, [OWN] = {"hunch-head.steps"}}},
-    [HN_HEAD_KEY_SCALE_INPUT] = {HN_KEY_BOOL, {{"scale_input"}, [OWN] = {"hunch-head.scale_input"}}},
-    [HN_HEAD_KEY_STATE_OFFSET] = {HN_KEY_INT, {{"hidden_state_offset"}, [OWN] = {"hunch-head.state_offset"}}},
-    [HN_HEAD_KEY_LOGIT_SCALE] = {HN_KEY_FLOAT, {{"logit_scale", "dflash_config.output_multiplier", "output_multiplier"},
-        [OWN] = {"hunch-head.logit_scale"}, [BLOCKS] = {"dflash.logit_scale"}}},
-    [HN_HEAD_KEY_ROWS_IN_PAIRS] = {HN_KEY_BOOL, {[OWN] = {"hunch-head.rows_in_pairs"}}},
-    [HN_HEAD_KEY_FREQUENCIES] = {HN_KEY_LIST, {[EAGLE3] = {"hunch.head.rope_frequencies"},
-        [OWN] = {"hunch.head.rope_frequencies"}, [BLOCKS] = {"hunch.head.rope_frequencies"}}},
-    [HN_HEAD_KEY_LONG_FREQUENCIES] = {HN_KEY_LIST, {[EAGLE3] = {"hunch.head.rope_frequencies_long"},
-        [OWN] = {"hunch.head.rope_frequencies_long"}, [BLOCKS] = {"hunch.head.rope_frequencies_long"}}},
-    [HN_HEAD_KEY_AMPLITUDE] = {HN_KEY_FLOAT, {[EAGLE3] = {"hunch.head.rope_amplitude"}, [OWN] = {"hunch.head.rope_amplitude"},
-        [BLOCKS] = {"hunch.head.rope_amplitude"}}},
-    [HN_HEAD_KEY_MIN_P] = {HN_KEY_REAL, {{"draft_min_p"}, [EAGLE3] = {"hunch.head.min_p"}, [OWN] = {"hunch.head.min_p"},
-        [BLOCKS] = {"hunch.head.min_p"}, [ASSISTANT] = {"hunch.head.min_p"}, [MTP_ASSISTANT] = {"hunch.head.min_p"}}},
+    [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {{AT(BOOL, rows.block.windows_of_root), .written = is_block, .how = HN_IF_SET},
+        {OURS(BLOCKS, "sliding_window_of_root")}},
+    [HN_HEAD_KEY_CONV_TAPS] = {{AT(INT, rows.block.conv.taps), .written = is_selector},
+        {HF("dflash_config.conv_kernel_size", "conv_kernel_size"), BLOCK("conv_kernel_size")}},
+    [HN_HEAD_KEY_CONV_GROUP] = {{AT(INT, rows.block.conv.group), .written = is_selector},
+        {HF("dflash_config.conv_group_size", "conv_group_size"), BLOCK("conv_group_size")}},
+    [HN_HEAD_KEY_SELECTOR_RANK] = {{AT(INT, output.selector.rank), .written = is_selector},
+        {HF("dflash_config.selector_rank", "selector_rank"), BLOCK("selector_rank")}},
+    [HN_HEAD_KEY_CANDIDATES] = {{AT(INT, output.selector.candidates), .written = is_selector},
+        {HF("dflash_config.selector_top_k", "selector_top_k"), BLOCK("selector_top_k")}},
+    [HN_HEAD_KEY_EMBEDDING_SCALE] = {{HN_MODEL(FLOAT, embed_scale), .written = is_selector},
+        {HF("dflash_config.input_embedding_scale", "input_embedding_scale"), BLOCK("embedding_scale")}},
+    [HN_HEAD_KEY_LOGIT_SCALE] = {{HN_MODEL(FLOAT, logit_scale), .written = scales_logits},
+        {HF("logit_scale", "dflash_config.output_multiplier", "output_multiplier"), OWNED("logit_scale"), BLOCK("logit_scale")}},
+    [HN_HEAD_KEY_LOGIT_CAP] = {{HN_MODEL(FLOAT, logit_cap), .written = is_selector, .how = HN_IF_SET},
+        {HF("dflash_config.final_logit_softcapping", "final_logit_softcapping"), EO("final_logit_softcapping"),
+        BLOCK("final_logit_softcapping")}},
+    [HN_HEAD_KEY_PREFIX_PLAIN] = {{AT(INT, output.prefix.plain), .written = is_prefix}, {HF("dflash_config.pure_draft_prefix_len"),
+        OURS(BLOCKS, "pure_draft_prefix_len")}},
+    [HN_HEAD_KEY_SCALED_EMBEDDING] = {{AT(BOOL, input.context.scaled), .written = is_block, .how = HN_IF_SET},
+        {OURS(BLOCKS, "scaled_embedding")}},
+    [HN_HEAD_KEY_CLUSTERS_USED] = {{AT(INT, output.clusters.used), .written = is_clusters}, {HF("centroid_intermediate_top_k"),
+        OF_ASSISTANTS("centroid_top_k", "centroid_top_k"), OURS(EAGLE3, "centroid_top_k"), OURS(OWN, "centroid_top_k")}},
+    [HN_HEAD_KEY_MIN_P] = {{AT(REAL, min_p), .how = HN_IF_SET}, {HF("draft_min_p"), OURS_OF_ALL("min_p")}},
+    /* what no row writes */
+    [HN_HEAD_KEY_TOKENS] = {{HN_BESIDE(INT)}, {HF("vocab_size"), EO("vocab_size"), BLOCK("vocab_size"),
+        OF_ASSISTANTS("vocab_size", "vocab_size")}},
+    [HN_HEAD_KEY_OUTPUTS] = {{HN_BESIDE(INT)}, {HF("draft_vocab_size")}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_MTP_LAYERS] = {{HN_BESIDE(INT)}, {HF("num_nextn_predict_layers"), OWNED("nextn_predict_layers")}},
+    [HN_HEAD_KEY_WINDOW] = {{HN_BESIDE(INT)}, /* in a folder: layer_types */
+        {EO("attention.sliding_window"), BLOCK("attention.sliding_window")}},
+    [HN_HEAD_KEY_PREFIX_STATE] = {{HN_BESIDE(INT)}, {HF("dflash_config.gru_hidden_dim")}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_PREFIX_WIDTH] = {{HN_BESIDE(INT)}, {HF("dflash_config.emb_dim", "emb_dim")}},
+    [HN_HEAD_KEY_SHIFTED] = {{HN_BESIDE(BOOL)}, {HF("dflash_config.shift_label"), BLOCK("sample_from_anchor")}},
+    [HN_HEAD_KEY_CLUSTERS] = {{HN_BESIDE(INT)}, {HF("num_centroids"), OF_ASSISTANTS("n_centroids", "centroid_count")}},
+    [HN_HEAD_KEY_HALVES] = {{HN_BESIDE(BOOL)}, {HF("rope_is_neox_style", "is_neox_style")}},
+    [HN_HEAD_KEY_FREQUENCIES] = {{HN_BESIDE(LIST)}, {OURS(EAGLE3, "rope_frequencies"), OURS(OWN, "rope_frequencies"),
+        OURS(BLOCKS, "rope_frequencies")}},
+    [HN_HEAD_KEY_LONG_FREQUENCIES] = {{HN_BESIDE(LIST)}, {OURS(EAGLE3, "rope_frequencies_long"), OURS(OWN, "rope_frequencies_long"),
+        OURS(BLOCKS, "rope_frequencies_long")}},
+    [HN_HEAD_KEY_AMPLITUDE] = {{HN_BESIDE(FLOAT)}, {OURS(EAGLE3, "rope_amplitude"), OURS(OWN, "rope_amplitude"),
+        OURS(BLOCKS, "rope_amplitude")}},
 };
 
 /* Properties that a kind reads, and others refuse (head.c, hn_head_refuse_cap). Tensors show which biases there are. */
@@ -164,10 +222,6 @@ const char *hn_head_gguf_key(const hn_family *family, hn_head_key key) {
     return table[key].names[family - families][0];
 }
 
-hn_key_type hn_head_key_type(hn_head_key key) {
-    return table[key].type;
-}
-
 /* Whether a name is in the list: as a whole, for one may be the end of another. */
 static bool names_have(const char *list, const char *name) {
     const size_t len = strlen(name);
@@ -185,11 +239,39 @@ static void names_add(hn_head_key key, int form, char *out, size_t size) {
     }
 }
 
-void hn_head_key_names(const hn_family *family, hn_head_key key, char *gguf, char *in_folder, size_t size) {
-    *gguf = *in_folder = '\0';
-    for (int form = EAGLE3; form < KEY_FORMS; form++)
-        if (family == &families[FOLDER] || family == &families[form]) names_add(key, form, gguf, size);
-    names_add(key, FOLDER, in_folder, size);
+void hn_head_keys_list(const hn_family *family, void (*each)(void *user, const char *gguf, const char *folder, const char *values),
+                       void *user) {
+    for (int key = 0; key < HN_HEAD_KEYS; key++) {
+        const hn_key_type type = table[key].row.type;
+        const char *values = type == HN_KEY_BOOL ? "true or false" : type == HN_KEY_LIST ? "a list" : type == HN_KEY_WORD ? "a name"
+                             : type == HN_KEY_INT ? "a whole number" : "a number";
+        char gguf[400] = "", in_folder[400] = "";
+        for (int form = EAGLE3; form < KEY_FORMS; form++)
+            if (family == &families[FOLDER] || family == &families[form]) names_add((hn_head_key)key, form, gguf, sizeof gguf);
+        names_add((hn_head_key)key, FOLDER, in_folder, sizeof in_folder);
+        if (*gguf || *in_folder) each(user, gguf, in_folder, values);
+    }
+}
+
+/* As any row of a model, with the name up to its first dot for that of a family. */
+static hunch_status row_write(const hn_arch *a, hn_head_key key, hn_gguf_writer *w, hunch_error *err) {
+    const char *name = hn_head_gguf_key(a->family, key);
+    hn_key_row rows[] = {table[key].row, HN_ROWS_END};
+    char prefix[40];
+    if (!name || (rows[0].of == HN_OF_NOTHING && !rows[0].written)) return HUNCH_OK;
+    snprintf(prefix, sizeof prefix, "%.*s", (int)strcspn(name, "."), name);
+    rows[0].gguf = strchr(name, '.') + 1;
+    return hn_keys_write(&(hn_file_keys){prefix, {rows}}, &(hn_record){.a = a}, w, err);
+}
+
+hunch_status hn_head_keys_write(const hn_arch *a, const int *states, hn_gguf_writer *w, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    if (rows_of(a, HN_ROWS_STEPS)) states = NULL; /* which read the last one */
+    for (int key = 0; !st && key < HN_HEAD_KEYS; key++)
+        st = key == HN_HEAD_KEY_STATES && states
+                 ? hn_gguf_put_i32s(w, hn_head_gguf_key(a->family, HN_HEAD_KEY_STATES), states, (size_t)a->draft_head.input.features, err)
+                 : row_write(a, (hn_head_key)key, w, err);
+    return st;
 }
 
 hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err) {
