@@ -22,32 +22,18 @@
 #include "draft/head/head_help.h"
 #include "draft/head/head_passes.h"
 
-static hunch_status read_masks(const hn_source *src, int *levels, hunch_error *err) {
-    uint64_t masks = 0;
-    const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_MASKS, &masks, &name, err);
-    if (st) return st;
-    if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: the number of masks is not specified: expected a key %s", hn_source_path(src),
-                       hn_head_key_name(src, HN_HEAD_KEY_MASKS, 0));
-    if (masks < 1 || masks > HN_MOST_MASKS)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d masks", hn_source_path(src), name,
-                       (unsigned long long)masks, HN_MOST_MASKS);
-    *levels = (int)masks + 1;
-    return HUNCH_OK;
-}
-
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     static const char *const times[] = {"twice", "once", NULL};
-    int norm = 0;
+    int norm = 0, masks = 0;
     hunch_status st = hn_head_check_kind(src, "dart", err);
     if (st) return st;
     if (!hn_head_find_tensor(src, names, HN_HEAD_MASK_PAIR))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_rep is missing: not a head of DART", hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
     if (!st) st = hn_spec_choice(spec, "norm", times, 0, &norm, err);
-    if (!st) st = read_masks(src, &a->draft_head.rows.masks.levels, err);
+    if (!st) st = hn_head_need(src, HN_HEAD_KEY_MASKS, 1, HN_MOST_MASKS, "the number of masks", " masks", &masks, err);
+    a->draft_head.rows.masks.levels = masks + 1;
     a->draft_head.rows.kind = HN_ROWS_MASKS;
     a->draft_head.rows.masks.input = HN_MASK_PAIR;
     if (norm == 0) a->draft_head.output.norm = HN_NORM_TWICE;

@@ -32,25 +32,11 @@ static const hn_head_form embedding_form = {
     .mark = {{"", "candidate_selector.predecessor_codebook.weight"}, {"model.", "candidate_selector.predecessor_codebook.weight"}},
 };
 
-/* A number that the file must have. */
-static hunch_status need(const hn_source *src, hn_head_key key, int least, int most, int *out, hunch_error *err) {
-    const char *name;
-    uint64_t value = 0;
-    const hunch_status st = hn_head_u64(src, key, &value, &name, err);
-    if (st) return st;
-    if (!name) return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), hn_head_key_name(src, key, 0));
-    if (value < (uint64_t)least || value > (uint64_t)most)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %d to %d", hn_source_path(src), name, (unsigned long long)value,
-                       least, most);
-    *out = (int)value;
-    return HUNCH_OK;
-}
-
 static hunch_status read_conv(hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_conv_desc *d = &a->draft_head.rows.block.conv;
     const int n = a->draft_head.rows.block.n;
-    hunch_status st = need(src, HN_HEAD_KEY_CONV_TAPS, 1, n < MOST_TAPS ? n : MOST_TAPS, &d->taps, err);
-    if (!st) st = need(src, HN_HEAD_KEY_CONV_GROUP, 1, a->hidden, &d->group, err);
+    hunch_status st = hn_head_need(src, HN_HEAD_KEY_CONV_TAPS, 1, n < MOST_TAPS ? n : MOST_TAPS, NULL, "", &d->taps, err);
+    if (!st) st = hn_head_need(src, HN_HEAD_KEY_CONV_GROUP, 1, a->hidden, NULL, "", &d->group, err);
     if (!st && a->hidden % d->group != 0)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %d, expected a divisor of the width %d", hn_source_path(src),
                      hn_head_key_name(src, HN_HEAD_KEY_CONV_GROUP, 0), d->group, a->hidden);
@@ -60,8 +46,9 @@ static hunch_status read_conv(hn_arch *a, const hn_source *src, hunch_error *err
 static hunch_status read_selector(hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_selector_desc *d = &a->draft_head.output.selector;
     a->draft_head.output.kind = HN_OUTPUT_SELECTOR;
-    const hunch_status st = need(src, HN_HEAD_KEY_SELECTOR_RANK, 1, 1 << 16, &d->rank, err);
-    return st ? st : need(src, HN_HEAD_KEY_CANDIDATES, 1, a->vocab < HN_MAX_TOP ? a->vocab : HN_MAX_TOP, &d->candidates, err);
+    const hunch_status st = hn_head_need(src, HN_HEAD_KEY_SELECTOR_RANK, 1, 1 << 16, NULL, "", &d->rank, err);
+    if (st) return st;
+    return hn_head_need(src, HN_HEAD_KEY_CANDIDATES, 1, a->vocab < HN_MAX_TOP ? a->vocab : HN_MAX_TOP, NULL, "", &d->candidates, err);
 }
 
 /* The embedding is the target's as it is stored, times a number of the head's own. */

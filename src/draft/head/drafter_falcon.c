@@ -34,21 +34,6 @@ static const hn_head_form release_form = {
     .mark = {{"", "lstm."}},
 };
 
-static hunch_status read_span(const hn_source *src, int *out, hunch_error *err) {
-    uint64_t k = 0;
-    const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_SPAN, &k, &name, err);
-    if (st) return st;
-    if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: the number of rows that see each other is not specified: expected a key %s",
-                       hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_SPAN, 0));
-    if (k < 1 || k > MOST_SPAN)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d", hn_source_path(src), name, (unsigned long long)k,
-                       MOST_SPAN);
-    *out = (int)k;
-    return HUNCH_OK;
-}
-
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
@@ -66,7 +51,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->input.feature_width = a->hidden;
     d->rows.kind = HN_ROWS_SPAN;
     d->output.norm = HN_NORM_NONE;
-    st = read_span(src, &d->rows.span, err);
+    st = hn_head_need(src, HN_HEAD_KEY_SPAN, 1, MOST_SPAN, "the number of rows that see each other", "",
+                      &d->rows.span, err);
     a->layer[0].input = HN_INPUT_PLAIN;
     a->layer[0].ahead = true;
     return st ? st : hn_head_read_last(spec, target, taps, err);

@@ -75,14 +75,8 @@ static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch
 static hunch_status check_target_keys(const hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     uint64_t said = 0;
     const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TARGET_WIDTH, &said, &name, err);
-    if (!st && name && said != (uint64_t)target->hidden)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), name,
-                     (unsigned long long)said, target->hidden);
-    if (!st) st = hn_head_u64(src, HN_HEAD_KEY_OUTPUTS, &said, &name, err);
-    if (!st && name && said != (uint64_t)a->vocab)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d tokens of its output", hn_source_path(src), name,
-                     (unsigned long long)said, a->vocab);
+    hunch_status st = hn_head_expect(src, HN_HEAD_KEY_TARGET_WIDTH, target->hidden, "of this target", err);
+    if (!st) st = hn_head_expect(src, HN_HEAD_KEY_OUTPUTS, a->vocab, "tokens of its output", err);
     if (!st) st = hn_head_u64(src, HN_HEAD_KEY_TOKENS, &said, &name, err);
     if (!st && name && said != (uint64_t)target->vocab && said != (uint64_t)a->vocab &&
         said != (uint64_t)a->draft_head.input.embeddings)

@@ -110,6 +110,11 @@ typedef enum hn_head_key {
 const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i);
 /* *name: the key that was found; NULL: none, and *out is unchanged. Errors as hn_source_u64. */
 hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err);
+/* A whole number from least to most that the file must have; what: it in words, NULL: its name says it; unit: behind the numbers. */
+hunch_status hn_head_need(const hn_source *src, hn_head_key key, int least, int most, const char *what, const char *unit, int *out,
+                          hunch_error *err);
+/* HUNCH_REFUSED if the file has the key and says another number than the `value` "of this target". */
+hunch_status hn_head_expect(const hn_source *src, hn_head_key key, int value, const char *of, hunch_error *err);
 /* A number from least to most; *out is unchanged if there is none. */
 hunch_status hn_head_real(const hn_source *src, hn_head_key key, double least, double most, double *out, hunch_error *err);
 /* HUNCH_REFUSED: the file caps its outputs, and its kind reads them without. */

@@ -271,24 +271,15 @@ static hunch_status check_target(hn_arch *a, const hn_source *src, const hn_head
     hn_input_stage *in = &a->draft_head.input;
     const hn_tensor *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
     char name[128];
-    const char *key;
-    uint64_t width = (uint64_t)target->hidden, tokens;
-    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TARGET_WIDTH, &width, &key, err);
+    hunch_status st = hn_head_expect(src, HN_HEAD_KEY_TARGET_WIDTH, target->hidden, "of this target", err);
     if (st) return st;
-    if (width != (uint64_t)target->hidden)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), key,
-                       (unsigned long long)width, target->hidden);
     if (!output || output->n_dims != 2)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: expected one of %d inputs, an output for each token", hn_source_path(src),
                        hn_head_name(names, HN_HEAD_OUTPUT, 0, name), a->hidden);
     if (output->dims[1] != (uint64_t)target->vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: an output of %llu tokens, expected the %d of this target", hn_source_path(src),
                        (unsigned long long)output->dims[1], target->vocab);
-    tokens = (uint64_t)target->vocab;
-    st = hn_head_u64(src, HN_HEAD_KEY_TOKENS, &tokens, &key, err);
-    if (!st && tokens != (uint64_t)target->vocab)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), key,
-                     (unsigned long long)tokens, target->vocab);
+    st = hn_head_expect(src, HN_HEAD_KEY_TOKENS, target->vocab, "of this target", err);
     a->vocab = target->vocab;
     in->feature_width = target->hidden;
     in->embeddings = target->vocab;

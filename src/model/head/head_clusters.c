@@ -18,22 +18,9 @@ static hunch_status check_pair(const hn_source *src, const hn_head_names *names,
 
 static hunch_status read_used(hn_output_stage *d, const hn_source *src, hunch_error *err) {
     const int most = d->clusters.n < HN_MAX_TOP ? d->clusters.n : HN_MAX_TOP;
-    uint64_t said = 0;
-    const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_CLUSTERS, &said, &name, err);
-    if (!st && name && said != (uint64_t)d->clusters.n)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d rows of its centroids", hn_source_path(src), name,
-                     (unsigned long long)said, d->clusters.n);
-    if (!st) st = hn_head_u64(src, HN_HEAD_KEY_CLUSTERS_USED, &said, &name, err);
-    if (st) return st;
-    if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: how many clusters a row has logits of is not specified: expected a key %s",
-                       hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_CLUSTERS_USED, 0));
-    if (said < 1 || said > (uint64_t)most)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d of %d clusters", hn_source_path(src), name,
-                       (unsigned long long)said, most, d->clusters.n);
-    d->clusters.used = (int)said;
-    return HUNCH_OK;
+    const hunch_status st = hn_head_expect(src, HN_HEAD_KEY_CLUSTERS, d->clusters.n, "rows of its centroids", err);
+    return st ? st : hn_head_need(src, HN_HEAD_KEY_CLUSTERS_USED, 1, most, "how many clusters a row has logits of", " of its clusters",
+                                  &d->clusters.used, err);
 }
 
 hunch_status hn_head_read_clusters(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {

@@ -281,6 +281,31 @@ hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, c
     return st;
 }
 
+hunch_status hn_head_need(const hn_source *src, hn_head_key key, int least, int most, const char *what, const char *unit, int *out,
+                          hunch_error *err) {
+    const char *name, *usual = hn_head_key_name(src, key, 0);
+    uint64_t value = 0;
+    const hunch_status st = hn_head_u64(src, key, &value, &name, err);
+    if (st) return st;
+    if (!name && what)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is not specified: expected a key %s", hn_source_path(src), what, usual);
+    if (!name) return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), usual);
+    if (value < (uint64_t)least || value > (uint64_t)most)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %d to %d%s", hn_source_path(src), name,
+                       (unsigned long long)value, least, most, unit);
+    *out = (int)value;
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_expect(const hn_source *src, hn_head_key key, int value, const char *of, hunch_error *err) {
+    uint64_t said = (uint64_t)value;
+    const char *name;
+    const hunch_status st = hn_head_u64(src, key, &said, &name, err);
+    if (st || said == (uint64_t)value) return st;
+    return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d %s", hn_source_path(src), name, (unsigned long long)said,
+                   value, of);
+}
+
 hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err) {
     const char *name;
     hunch_status st = HUNCH_OK;
