@@ -414,4 +414,6 @@ typedef struct hn_kinds_of_heads {
  * global_head_dim and num_global_key_value_heads. The layers' windows are set. */
 hunch_status hn_gemma4_own_sizes(const hn_arch *a, const hn_source *src, int usual_dim, int usual_heads, hn_kinds_of_heads *h,
                                  hunch_error *err);
+/* The pairs that a GGUF rotates by its tensor (NULL: it is missing): divisors of 1, then such that nothing is left. */
+hunch_status hn_gemma4_pairs(const hn_source *src, const hn_tensor *t, int half, int *pairs, hunch_error *err);
 #endif

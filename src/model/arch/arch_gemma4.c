@@ -170,8 +170,7 @@ static hunch_status folder_rotation(hn_arch *a, const hn_source *src, int kind, 
     return st ? st : hn_rope_add(a, dims, &s, err);
 }
 
-/* The number of pairs that a GGUF rotates: divisors of 1, then such that nothing is left. */
-static hunch_status gguf_pairs(const hn_source *src, const hn_tensor *t, int half, int *pairs, hunch_error *err) {
+hunch_status hn_gemma4_pairs(const hn_source *src, const hn_tensor *t, int half, int *pairs, hunch_error *err) {
     *pairs = 0;
     if (!t || !t->known || t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != (uint64_t)half)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor rope_freqs.weight: expected F32 [%d]", hn_source_path(src), half);
@@ -210,7 +209,7 @@ static hunch_status gguf_rotations(hn_arch *a, hn_source *src, const int dims[2]
     const hn_key full = {KEY("rope.freq_base"), NULL, 1, 1e12, FULL_THETA}, local = {KEY("rope.freq_base_swa"), NULL, 1, 1e12, local_theta};
     hn_scaling s = {.factor = 1}, plain = {.factor = 1};
     hunch_status st = check_gguf_rotations(src, dims, err);
-    if (!st) st = gguf_pairs(src, hn_source_take(src, "rope_freqs.weight"), dims[OF_FULL] / 2, &s.pairs, err);
+    if (!st) st = hn_gemma4_pairs(src, hn_source_take(src, "rope_freqs.weight"), dims[OF_FULL] / 2, &s.pairs, err);
     if (!st) st = hn_key_real(src, &full, &s.theta, err);
     if (!st) st = hn_key_real(src, &local, &plain.theta, err);
     s.kind = HN_SCALING_PART;

@@ -8,48 +8,59 @@
 #include "base/mem.h"
 #include "model/head/head.h"
 
-enum { MOST_LAYERS = 16, OF_FULL = 0, OF_WINDOW = 1, USUAL_FULL_HEAD = 512 };
-static const double LEFT = 1e29; /* from this divisor of a frequency on, a pair is not rotated */
+enum { MOST_LAYERS = 16, OF_FULL = 0, OF_WINDOW = 1, USUAL_FULL_HEAD = 512 }; /* the last layers' kinds index rotations, and arrays */
 static const double USUAL_PART = 0.25;
 
-/* By kind of layer, as the arrays below. */
 typedef struct shape {
+    hn_layer_desc usual; /* what layers of both kinds have */
     hn_kinds_of_heads kinds;
-    int window, heads, ffn;
     double theta[2], part; /* part: of the full layers' heads that is rotated; 0: not known */
 } shape;
 
-/* ---- what is refused ---------------------------------------------------------------------------------------------------- */
+/* ---- rows ----------------------------------------------------------------------------------------------------------------- */
 
-static hunch_status refuse_flags(const hn_source *src, hunch_error *err) {
-    static const char *const flags[] = {"attention_bias", "use_double_wide_mlp", "enable_moe_block"};
-    static const char *const numbers[] = {"hidden_size_per_layer_input", "final_logit_softcapping", "num_experts"};
-    hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < 3; i++) {
-        bool on = false, found;
-        double value = 0;
-        st = hn_source_bool(src, flags[i], &on, &found, err);
-        if (!st && on) st = hn_fail(err, HUNCH_REFUSED, "%s: %s is true: assistants are read without", hn_source_path(src), flags[i]);
-        if (!st) st = hn_source_f64(src, numbers[i], &value, &found, err);
-        if (!st && value != 0)
-            st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %g: assistants are read without", hn_source_path(src), numbers[i], value);
-    }
+/* In a GGUF a tensor shows it (read_pairs). */
+static hunch_status read_share(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    const hn_key part = {NULL, k->folder, k->least, k->most, hn_source_config(r->src, "rope_parameters") ? 1 : USUAL_PART};
+    const char *type = json_string_value(hn_source_config(r->src, "rope_parameters.full_attention.rope_type"));
+    if (hn_source_get_kind(r->src) == HN_SOURCE_GGUF) return HUNCH_OK;
+    const hunch_status st = hn_key_real(r->src, &part, v, err);
+    if (type && !strcmp(type, "default")) *v = 1; /* which has no part */
     return st;
 }
 
-/* A folder's words that must have one of these values; they may be absent. */
-static hunch_status check_words(const hn_source *src, hunch_error *err) {
-    static const char *const words[][3] = {{"hidden_activation", "gelu_pytorch_tanh", "gelu_pytorch_tanh"},
-                                           {"rope_parameters.sliding_attention.rope_type", "default", "default"},
-                                           {"rope_parameters.full_attention.rope_type", "proportional", "default"}};
-    hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < 3; i++) {
-        const char *said = words[i][1];
-        bool found;
-        st = hn_source_str(src, words[i][0], &said, NULL, &found, err);
-        if (!st && strcmp(said, words[i][1]) != 0 && strcmp(said, words[i][2]) != 0)
-            st = hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected %s", hn_source_path(src), words[i][0], said, words[i][1]);
+#define MUST {NAN, NAN}
+#define OFF(type, name) {HN_BESIDE(type), NULL, name}
+static const hn_key_row rows[] = {
+    OFF(BOOL, "attention_bias"), OFF(BOOL, "use_double_wide_mlp"), OFF(BOOL, "enable_moe_block"),
+    OFF(REAL, "hidden_size_per_layer_input"), OFF(REAL, "final_logit_softcapping"), OFF(REAL, "num_experts"),
+    {HN_BESIDE(WORD), NULL, "hidden_activation", .words = "gelu_pytorch_tanh"},
+    {HN_BESIDE(WORD), NULL, "rope_parameters.sliding_attention.rope_type", .words = "default"},
+    {HN_BESIDE(WORD), NULL, "rope_parameters.full_attention.rope_type", 0, 1, .words = "proportional default"},
+    {HN_MODEL(INT, layers), "block_count", "num_hidden_layers", 1, MOST_LAYERS, MUST},
+    {HN_MODEL(INT, hidden), "embedding_length", "hidden_size", 1, 1 << 17, MUST},
+    {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, MUST},
+    {HN_LAYER(INT, heads), "attention.head_count", "num_attention_heads", 1, 1024, MUST},
+    {HN_MODEL(INT, rotation[OF_WINDOW].dims), "attention.key_length_swa", "head_dim", 1, HN_MAX_HEAD_DIM, MUST},
+    {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, MUST},
+    {HN_MODEL(INT, context), "context_length", "max_position_embeddings", 1, 1 << 24, MUST},
+    {HN_MODEL(INT, rotation[OF_FULL].dims), "attention.key_length", "global_head_dim", 1, HN_MAX_HEAD_DIM, {NAN, USUAL_FULL_HEAD}},
+    {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-12, 1, MUST},
+    {HN_MODEL(REAL, rotation[OF_FULL].scaling.theta), "rope.freq_base", "rope_parameters.full_attention.rope_theta", 1, 1e12, {1e6, 1e6}},
+    {HN_MODEL(REAL, rotation[OF_WINDOW].scaling.theta), "rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta", 1, 1e12,
+     {1e4, 1e4}},
+    {HN_MODEL(REAL, files.rotated), NULL, "rope_parameters.full_attention.partial_rotary_factor", 0.01, 1, .read = read_share},
+    HN_ROWS_END};
+
+static hunch_status read_rows(hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    const hn_file_keys keys = {gguf ? a->family->gguf_name : "assistant", {rows}};
+    hunch_status st = hn_keys_read(&(hn_key_reading){&keys, a, &s->usual, src}, err);
+    for (int kind = OF_FULL; kind <= OF_WINDOW; kind++) {
+        s->kinds.dim[kind] = a->rotation[kind].dims;
+        s->theta[kind] = a->rotation[kind].scaling.theta;
     }
+    s->part = a->files.rotated;
     const json_t *ahead = hn_source_config(src, "use_bidirectional_attention");
     const char *word = json_string_value(ahead);
     if (!st && ahead && !json_is_false(ahead) && !(word && !strcmp(word, "vision"))) /* of images, which it does not read */
@@ -58,7 +69,7 @@ static hunch_status check_words(const hn_source *src, hunch_error *err) {
     return st;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+/* ---- keys of kinds of layers ---------------------------------------------------------------------------------------------- */
 
 /* In a GGUF a number, or one of each layer; those of a kind of layer are equal. */
 static hunch_status read_kv_heads(const hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
@@ -90,35 +101,6 @@ static hunch_status read_kv_heads(const hn_arch *a, const hn_source *src, shape 
     return st ? st : hn_gemma4_own_sizes(a, src, s->kinds.dim[OF_WINDOW], both, &s->kinds, err);
 }
 
-static hunch_status read_numbers(hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
-    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    const struct {
-        const char *suffix, *hf;
-        double max;
-        int *out;
-    } sizes[] = {{"block_count", "num_hidden_layers", MOST_LAYERS, &a->layers},
-                 {"embedding_length", "hidden_size", 1 << 17, &a->hidden},
-                 {"feed_forward_length", "intermediate_size", 1 << 20, &s->ffn},
-                 {"attention.head_count", "num_attention_heads", 1024, &s->heads},
-                 {"attention.key_length_swa", "head_dim", HN_MAX_HEAD_DIM, &s->kinds.dim[OF_WINDOW]},
-                 {"attention.sliding_window", "sliding_window", 1 << 24, &s->window},
-                 {"context_length", "max_position_embeddings", 1 << 24, &a->context}};
-    hn_key_buf key;
-    double eps = 0;
-    hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
-        st = hn_key_int(src, hn_family_key_of(&key, a->family, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max, NAN), sizes[i].out, err);
-    const double usual = gguf ? (double)NAN : USUAL_FULL_HEAD;
-    if (!st)
-        st = hn_key_int(src, hn_family_key_of(&key, a->family, "attention.key_length", "global_head_dim", 1, HN_MAX_HEAD_DIM, usual),
-                        &s->kinds.dim[OF_FULL], err);
-    if (!st)
-        st = hn_key_real(src, hn_family_key_of(&key, a->family, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-12, 1, NAN), &eps,
-                         err);
-    a->norm_eps = (float)eps;
-    return st;
-}
-
 /* All layers share keys and values, if it is said how many. */
 static hunch_status check_shared(const hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_key_buf key;
@@ -130,23 +112,6 @@ static hunch_status check_shared(const hn_arch *a, const hn_source *src, hunch_e
                    hn_source_get_kind(src) == HN_SOURCE_GGUF ? k->gguf : k->hf, shared, a->layers);
 }
 
-static hunch_status read_bases(const hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
-    hn_key_buf key;
-    const bool described = hn_source_config(src, "rope_parameters") != NULL;
-    const char *type = json_string_value(hn_source_config(src, "rope_parameters.full_attention.rope_type"));
-    const hn_key part = {NULL, "rope_parameters.full_attention.partial_rotary_factor", 0.01, 1, described ? 1 : USUAL_PART};
-    hunch_status st =
-        hn_key_real(src, hn_family_key_of(&key, a->family, "rope.freq_base", "rope_parameters.full_attention.rope_theta", 1, 1e12, 1e6),
-                    &s->theta[OF_FULL], err);
-    if (!st)
-        st = hn_key_real(src, hn_family_key_of(&key, a->family, "rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta", 1,
-                                               1e12, 1e4),
-                         &s->theta[OF_WINDOW], err);
-    if (!st && hn_source_get_kind(src) != HN_SOURCE_GGUF) st = hn_key_real(src, &part, &s->part, err);
-    if (type && !strcmp(type, "default")) s->part = 1; /* which has no part */
-    return st;
-}
-
 /* ---- layers --------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status create_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
@@ -154,43 +119,31 @@ static hunch_status create_layers(hn_arch *a, const hn_source *src, const shape 
     const hn_key *flags = hn_family_key_of(&key, a->family, "attention.sliding_window_pattern", NULL, 0, 0, NAN);
     a->layer = hn_zalloc((size_t)a->layers, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)a->layers * sizeof *a->layer);
-    return hn_family_windows(a, src, flags, s->window, err);
+    return hn_family_windows(a, src, flags, s->usual.window, err);
 }
 
 static hunch_status describe_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
     for (int i = 0; i < a->layers; i++) {
         const int kind = a->layer[i].window > 0 ? OF_WINDOW : OF_FULL;
-        a->layer[i] = (hn_layer_desc){.mixer = {{.kind = &hn_mixer_attention}}, .heads = s->heads, .kv_heads = s->kinds.kv_heads[kind],
-                                      .head_dim = s->kinds.dim[kind], .window = a->layer[i].window, .attention_scale = 1, .qk_norm = true,
-                                      .kv_back = 1, .rotation = kind, .post_norms = true, .ffn = HN_FFN_GEGLU, .ffn_width = s->ffn,
-                                      .scaled = true};
-        if (s->heads % s->kinds.kv_heads[kind] || s->kinds.dim[kind] % 2)
+        a->layer[i] = (hn_layer_desc){.mixer = {{.kind = &hn_mixer_attention}}, .heads = s->usual.heads,
+                                      .kv_heads = s->kinds.kv_heads[kind], .head_dim = s->kinds.dim[kind],
+                                      .window = a->layer[i].window, .attention_scale = 1, .qk_norm = true, .kv_back = 1,
+                                      .rotation = kind, .post_norms = true, .ffn = HN_FFN_GEGLU,
+                                      .ffn_width = s->usual.ffn_width, .scaled = true};
+        if (s->usual.heads % s->kinds.kv_heads[kind] || s->kinds.dim[kind] % 2)
             return hn_fail(err, HUNCH_REFUSED,
                            "%s: %d heads of %d numbers do not share %d key heads: expected an even size, and a multiple",
-                           hn_source_path(src), s->heads, s->kinds.dim[kind], s->kinds.kv_heads[kind]);
+                           hn_source_path(src), s->usual.heads, s->kinds.dim[kind], s->kinds.kv_heads[kind]);
     }
     return HUNCH_OK;
 }
 
-/* In a GGUF divisors: 1 of the pairs that are rotated, the first ones. */
-static hunch_status read_part(hn_source *src, shape *s, hunch_error *err) {
-    const hn_tensor *t = hn_source_take(src, "rope_freqs.weight");
+static hunch_status read_pairs(hn_source *src, shape *s, hunch_error *err) {
     const int half = s->kinds.dim[OF_FULL] / 2;
+    const hn_tensor *t = hn_source_take(src, "rope_freqs.weight");
     int pairs = 0;
-    hunch_status st = HUNCH_OK;
-    if (!t) return HUNCH_OK;
-    if (!t->known || t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != (uint64_t)half)
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: expected F32 [%d]", hn_source_path(src), t->name, half);
-    for (int i = 0; !st && i < half; i++) {
-        float d = 0;
-        st = hn_source_read(src, t, (size_t)i * sizeof d, sizeof d, &d, err);
-        const bool rotated = d == 1;
-        if (!st && (!(rotated || (double)d >= LEFT) || (rotated && pairs < i)))
-            st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: value %g of pair %d, expected 1 of the first pairs, %g or more of the others",
-                         hn_source_path(src), t->name, (double)d, i, LEFT);
-        pairs += rotated;
-    }
-    s->part = (double)pairs / half;
+    const hunch_status st = t ? hn_gemma4_pairs(src, t, half, &pairs, err) : HUNCH_OK;
+    if (t) s->part = (double)pairs / half;
     return st;
 }
 
@@ -248,7 +201,7 @@ static hunch_status find_layer(const hn_arch *a, const hn_source *src, const sha
     const hn_layer_desc *l = &target->layer[*layer];
     hunch_status st = check_number(src, "key heads", s->kinds.kv_heads[kind], l->kv_heads, *layer, err);
     if (!st) st = check_number(src, "heads", s->kinds.dim[kind], l->head_dim, *layer, err);
-    if (!st && kind == OF_WINDOW) st = check_number(src, "a window", s->window, l->window, *layer, err);
+    if (!st && kind == OF_WINDOW) st = check_number(src, "a window", s->usual.window, l->window, *layer, err);
     if (!st && l->rotation == HN_NO_ROTATION)
         st = hn_fail(err, HUNCH_REFUSED, "%s: rotated queries, and layer %d of this target has none", hn_source_path(src), *layer);
     return st ? st : check_rotation(a, src, &a->rotation[kind], &target->rotation[l->rotation], err);
@@ -297,18 +250,14 @@ static void set_stages(hn_arch *a) {
 }
 
 hunch_status hn_head_read_assistant(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
-    const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     shape s = {0};
     hunch_status st = hn_head_find_family(src, &a->family, err);
     a->files.form = hn_source_get_kind(src);
-    if (!st && folder) st = refuse_flags(src, err);
-    if (!st && folder) st = check_words(src, err);
-    if (!st) st = read_numbers(a, src, &s, err);
+    if (!st) st = read_rows(a, src, &s, err);
     if (!st) st = create_layers(a, src, &s, err);
     if (!st) st = read_kv_heads(a, src, &s, err);
     if (!st) st = check_shared(a, src, err);
-    if (!st) st = read_bases(a, src, &s, err);
-    if (!st && !folder) st = read_part(src, &s, err);
+    if (!st && a->files.form == HN_SOURCE_GGUF) st = read_pairs(src, &s, err);
     if (!st) st = describe_layers(a, src, &s, err);
     const int full = st || !target->layer ? -1 : last_owner(target, false);
     if (!st) st = add_rotations(a, &s, full >= 0 ? &target->rotation[target->layer[full].rotation] : NULL, err);
