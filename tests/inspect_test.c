@@ -357,6 +357,7 @@ static void test_schema(void **state) {
     d = json_loads(r.out, 0, NULL);
     schema = json_object_get(d, "schema");
     size_t i;
+    check_row(json_object_get(schema, "keys"), "llama.rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast", "values", "0.001 to 1000000");
     json_array_foreach (json_object_get(d, "tensors"), i, t) { /* every one that is read, of the first layer */
         const char *name = json_string_value(json_object_get(t, "name"));
         if (json_is_true(json_object_get(t, "used")) && (strstr(name, "layers.0.") || !strstr(name, "layers.")))

@@ -68,7 +68,7 @@ static void test_places(void **state) {
                                          HN_ROWS_END},
                             second[] = {{HN_MODEL(INT, hidden), "B"}, {HN_MODEL(INT, context), "d"}, HN_ROWS_END},
                             third[] = {{HN_MODEL(INT, layers), "A", .how = HN_BEHIND}, {HN_MODEL(INT, hidden), "bb"}, HN_ROWS_END};
-    const hn_file_keys s = {"x", {first, second, third}};
+    const hn_file_keys s = {"x", {first, second, third}, NULL};
     static const char *const order[] = {"bb", "c", "d", "A"};
     hn_keys_place at = {0, 0};
     int n = 0;

@@ -7,12 +7,14 @@
 #include "schema/key_order.h"
 #include "schema/key_rows.h"
 
-/* Each word after `before`, separated by `between`. */
-static void put_words(char out[400], const char *words, int first, int last, const char *before, const char *between) {
+/* Each word after `before`, separated by `between`; '@' stands for a place. */
+static void put_words(char out[400], const char *words, int first, int last, const char *before, const char *between, const char *place) {
     char word[96];
     for (int i = first; i <= last && hn_keys_word(words, i, word); i++) {
         const size_t len = strlen(out);
-        if (*word != '?') snprintf(out + len, 400 - len, "%s%s%s", len ? between : "", before, word);
+        const bool placed = *word == '@';
+        if (*word == '?') continue;
+        snprintf(out + len, 400 - len, "%s%s%s%s%s", len ? between : "", before, placed ? place : "", placed ? "." : "", word + placed);
     }
 }
 
@@ -20,7 +22,7 @@ static void put_values(char out[400], hn_source_kind form, const hn_key_row *k) 
     const double usual = k->usual[form];
     if (k->how & (HN_GGUF_WRITTEN | HN_LATER) && !k->folder) return; /* its value follows from others */
     switch (k->type) {
-    case HN_KEY_WORD: put_words(out, k->words, (int)k->least, (int)k->most, "", " or "); break;
+    case HN_KEY_WORD: put_words(out, k->words, (int)k->least, (int)k->most, "", " or ", ""); break;
     case HN_KEY_BOOL: snprintf(out, 400, "true or false"); break;
     case HN_KEY_LIST: snprintf(out, 400, k->each ? "a number of each layer" : "numbers"); break;
     case HN_KEY_INT:
@@ -46,8 +48,8 @@ void hn_keys_list(const hn_file_keys *s, hn_source_kind form,
     for (const hn_key_row *k; (k = hn_keys_next(s, &at));) {
         char gguf[400] = "", folder[400] = "", values[400] = "";
         if (hn_keys_refuses(k)) continue;
-        put_words(gguf, k->gguf, 0, 9, before, ", ");
-        put_words(folder, k->folder, 0, 9, "", ", ");
+        put_words(gguf, k->gguf, 0, 9, before, ", ", "");
+        put_words(folder, k->folder, 0, 9, "", ", ", s->place);
         put_values(values, form, k);
         if (*gguf || *folder) each(user, gguf, folder, values);
     }

@@ -145,6 +145,12 @@ static hunch_status value_read(const hn_key_reading *r, const hn_key_row *k, con
     return st || !*found || (*v >= k->least && *v <= k->most) ? st : refuse(r, k, key, *v, err);
 }
 
+/* The whole of a row's name. */
+static void key_of(const hn_key_reading *r, const char *name, char out[200]) {
+    const bool gguf = hn_source_get_kind(r->src) == HN_SOURCE_GGUF, placed = !gguf && *name == '@';
+    snprintf(out, 200, "%s%s%s", gguf ? r->schema->prefix : placed ? r->place : "", gguf || placed ? "." : "", placed ? name + 1 : name);
+}
+
 /* What the row's names say, the first that there is. */
 static hunch_status names_read(const hn_key_reading *r, const hn_key_row *k, double *v, bool *found, hunch_error *err) {
     const hn_source_kind form = hn_source_get_kind(r->src);
@@ -159,7 +165,7 @@ static hunch_status names_read(const hn_key_reading *r, const hn_key_row *k, dou
             *found = *v != 0;
             continue;
         }
-        snprintf(key, sizeof key, "%s%s%s", gguf ? r->schema->prefix : "", gguf ? "." : "", name);
+        key_of(r, name, key);
         if (!gguf && k->how & HN_NOT_NULL && hn_source_is_null(r->src, key))
             return hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s is null, expected a value", hn_source_path(r->src), key);
         st = value_read(r, k, key, v, found, err);
@@ -193,7 +199,9 @@ static hunch_status row_read(const hn_key_reading *r, const hn_key_row *k, doubl
     if (st || found) return st;
     *v = usual_of(r, k);
     if (!isnan(*v)) return HUNCH_OK;
-    hn_keys_name(r->schema, hn_source_get_kind(r->src), k, name);
+    const bool gguf = hn_source_get_kind(r->src) == HN_SOURCE_GGUF || !k->folder;
+    char word[96];
+    key_of(r, hn_keys_word(gguf ? k->gguf : k->folder, 0, word) ? word : "", name);
     return fail_missing(r->src, name, err);
 }
 
@@ -216,6 +224,17 @@ hunch_status hn_keys_read(const hn_key_reading *r, hunch_error *err) {
 
 hunch_status hn_keys_read_at(const hn_key_reading *r, hn_key_of of, size_t at, double *value, hunch_error *err) {
     return row_read(r, hn_keys_row(r->schema, of, at), value, err);
+}
+
+hunch_status hn_keys_take(const hn_key_reading *r, hn_key_of of, const size_t *at, int n, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < n; i++) {
+        const hn_key_row *k = hn_keys_row(r->schema, of, at[i]);
+        double v = 0;
+        st = row_read(r, k, &v, err);
+        if (!st) field_set(r, k, v);
+    }
+    return st;
 }
 
 hunch_status hn_keys_read_layer(const hn_key_reading *r, int layer, hunch_error *err) {

@@ -65,9 +65,3 @@ bool hn_keys_reads(const hn_file_keys *s, hn_source_kind form, const char *name)
             if (!strcmp(word, name)) return true;
     return false;
 }
-
-void hn_keys_name(const hn_file_keys *s, hn_source_kind form, const hn_key_row *k, char out[200]) {
-    char word[96] = "";
-    if (form == HN_SOURCE_HF && hn_keys_word(k->folder, 0, out)) return;
-    snprintf(out, 200, "%s.%s", s->prefix, hn_keys_word(k->gguf, 0, word) ? word : "");
-}

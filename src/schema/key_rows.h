@@ -48,6 +48,7 @@ typedef struct hn_key_reading {
     struct hn_arch *a;
     struct hn_layer_desc *l;
     const hn_source *src;
+    const char *place; /* in a folder: what '@' in names stands for */
 } hn_key_reading;
 
 typedef struct hn_key_row {
@@ -55,7 +56,8 @@ typedef struct hn_key_row {
     size_t at; /* offset of its field */
     hn_key_type type;
     /* Names in a GGUF, behind "FAMILY.", and paths in a folder, separated by spaces: the first that there is counts, and the first name is
-     * written. '?' before a GGUF's: true if it has a tensor of this name. NULL: none. */
+     * written. '?' before a GGUF's: true if it has a tensor of this name; '@' before a folder's: in the object of the reading's `place`.
+     * NULL: none. */
     const char *gguf, *folder;
     double least, most; /* 0 and 0: a property that models of the family do not have; then `words` may say of what */
     double usual[2];    /* the value of an absent key, by hn_source_kind; NAN: it must be there */
@@ -75,20 +77,21 @@ enum { HN_KEY_LISTS = 10 };
 typedef struct hn_file_keys {
     const char *prefix; /* of keys in a GGUF: "llama" */
     const hn_key_row *list[HN_KEY_LISTS]; /* each ends with HN_KEY_END; NULL: there are no more */
+    const char *place; /* where a folder mostly has the keys of '@', for lists of them */
 } hn_file_keys;
 
 /* Reads all rows in their order, but those that are read later. HUNCH_REFUSED, naming the key. */
 hunch_status hn_keys_read(const hn_key_reading *r, hunch_error *err);
 /* Reads one value, of a field that has a row. */
 hunch_status hn_keys_read_at(const hn_key_reading *r, hn_key_of of, size_t at, double *value, hunch_error *err);
+/* The same, of n fields, into them. */
+hunch_status hn_keys_take(const hn_key_reading *r, hn_key_of of, const size_t *at, int n, hunch_error *err);
 /* Reads the rows that a GGUF may have of each layer, into that of number `layer`. */
 hunch_status hn_keys_read_layer(const hn_key_reading *r, int layer, hunch_error *err);
 /* The row of a field; NULL: there is none. */
 const hn_key_row *hn_keys_row(const hn_file_keys *s, hn_key_of of, size_t at);
 /* Whether a row reads this name or path. */
 bool hn_keys_reads(const hn_file_keys *s, hn_source_kind form, const char *name);
-/* The key of a row as a message names it. */
-void hn_keys_name(const hn_file_keys *s, hn_source_kind form, const hn_key_row *k, char out[200]);
 
 /* The keys of a family's files in words: names in a GGUF, paths in a folder, values; "": there is none. form: of the absent key's value. */
 void hn_keys_list(const hn_file_keys *s, hn_source_kind form,

@@ -397,9 +397,10 @@ void hn_latent_find_tensors(hn_arch *a, const hn_source *src);
 
 /* ---- rotation (arch_rope.c) ----------------------------------------------------------------------------------------- */
 
-/* Adds a rotation of the first `dims` dims of a head with theta as its base: reads the file's scaling and makes the frequencies.
- * context and family are set. */
-hunch_status hn_rope_read(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err);
+#define HN_MOST_SCALING 1e9 /* by a factor of frequencies */
+/* Adds the first rotation, of the first `dims` dims of a head with theta as its base: reads the file's scaling and makes the frequencies.
+ * context and family are set; r: of this source. */
+hunch_status hn_rope_read(const hn_key_reading *r, hn_source *src, int dims, double theta, hunch_error *err);
 /* Adds a rotation with a scaling without tables. */
 hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error *err);
 /* Adds a copy of another description's rotation. */

@@ -20,6 +20,12 @@ double hn_usual_value_dim(const hn_arch *a, const hn_layer_desc *l) {
 }
 double hn_scale_of_heads(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return (double)(1.0f / sqrtf((float)l->head_dim)); }
 
+/* A folder's YaRN and longrope may give the context before scaling instead. */
+static double factor_of(const hn_arch *a, const hn_layer_desc *l HN_UNUSED) {
+    const hn_scaling *s = &a->rotation[0].scaling;
+    return s->kind == HN_SCALING_YARN || s->kind == HN_SCALING_LONGROPE ? a->context / s->original : (double)NAN;
+}
+
 /* In a GGUF one matrix of gate and up is called up. */
 hunch_status hn_read_gate_up(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err HN_UNUSED) {
     const hn_tensor *up = hn_source_find(r->src, "blk.0.ffn_up.weight");
@@ -96,6 +102,7 @@ static bool amplitude_times(const hn_arch *a, const hn_key_row *k, double *v) {
 
 #define MUST {NAN, NAN}
 #define CAP(name) {HN_BESIDE(REAL), name, name}
+#define SCALING(type, field) HN_MODEL(type, rotation[0].scaling.field)
 #define OFF(name) {HN_BESIDE(BOOL), NULL, name}
 static const hn_key_row base[] = {
     /* properties that only families with rows for them have */
@@ -121,12 +128,18 @@ static const hn_key_row base[] = {
     HN_EPS(NAN, NAN),
 
     HN_THETA(10000),
-    {HN_MODEL(REAL, rotation[0].scaling.factor), "rope.scaling.factor", .how = HN_LATER, .written = has_factor},
-    {HN_MODEL(REAL, rotation[0].scaling.fast), "rope.scaling.yarn_beta_fast", .how = HN_LATER, .written = is_yarn},
-    {HN_MODEL(REAL, rotation[0].scaling.slow), "rope.scaling.yarn_beta_slow", .how = HN_LATER, .written = is_yarn},
-    {HN_BESIDE(REAL), "rope.scaling.yarn_log_multiplier", .how = HN_LATER, .written = scales_scores},
-    {HN_BESIDE(REAL), "rope.scaling.attn_factor", .how = HN_LATER, .written = amplitude_times},
-    {HN_MODEL(WORD, rotation[0].scaling.kind), "rope.scaling.type", .how = HN_LATER, .written = has_type,
+    /* of a scaling, which arch_rope.c reads by its kind */
+    {SCALING(REAL, factor), "rope.scaling.factor", "@factor", 1e-6, HN_MOST_SCALING, .how = HN_LATER, .follows = factor_of,
+     .written = has_factor},
+    {SCALING(REAL, low), NULL, "@low_freq_factor", 1e-6, 1e9, MUST, HN_LATER},
+    {SCALING(REAL, high), NULL, "@high_freq_factor", 1e-6, 1e9, MUST, HN_LATER},
+    {SCALING(REAL, fast), "rope.scaling.yarn_beta_fast", "@beta_fast", 1e-3, 1e6, {32, 32}, HN_LATER, .written = is_yarn},
+    {SCALING(REAL, slow), "rope.scaling.yarn_beta_slow", "@beta_slow", 1e-3, 1e6, {1, 1}, HN_LATER, .written = is_yarn},
+    {SCALING(BOOL, whole), NULL, "@truncate", 0, 1, {1, 1}, HN_LATER},
+    {SCALING(REAL, mscale), NULL, "@mscale", 0, 1e3, .how = HN_LATER},
+    {SCALING(REAL, mscale_all), "rope.scaling.yarn_log_multiplier", "@mscale_all_dim", 0, 1e3, .how = HN_LATER, .written = scales_scores},
+    {SCALING(REAL, amplitude), "rope.scaling.attn_factor", "@attention_factor", 1e-3, 1e3, {1, 0}, HN_LATER, .written = amplitude_times},
+    {SCALING(WORD, kind), "rope.scaling.type", .how = HN_LATER, .written = has_type,
      .words = "none linear llama3 divisors yarn longrope part"},
     {HN_BESIDE(INT), "rope.scaling.original_context_length", .how = HN_LATER, .written = has_original},
     HN_ROTATED(1),
@@ -159,7 +172,7 @@ const hn_key_row hn_next_layers[] = {
     {HN_MODEL(INT, files.next_layers), "nextn_predict_layers", .how = HN_IF_SET, .up_to = below_layers}, HN_ROWS_END};
 
 hn_file_keys hn_family_keys(const hn_family *f) {
-    hn_file_keys s = {f->gguf_name, {base}};
+    hn_file_keys s = {.prefix = f->gguf_name, .list = {base}, .place = "rope_scaling"};
     memcpy(s.list + 1, f->keys, sizeof f->keys);
     return s;
 }
@@ -386,9 +399,9 @@ static hunch_status read_stack(hn_arch *a, const hn_family *f, const hn_key_read
     return st;
 }
 
-static hunch_status read_rotation(hn_arch *a, hn_source *src, hunch_error *err) {
-    const hn_rotation said = a->rotation[0];
-    return hn_rope_read(a, src, said.dims, said.scaling.theta, err);
+static hunch_status read_rotation(const hn_key_reading *r, hn_source *src, hunch_error *err) {
+    const hn_rotation said = r->a->rotation[0];
+    return hn_rope_read(r, src, said.dims, said.scaling.theta, err);
 }
 
 static hunch_status layers_create(hn_arch *a, const hn_layer_desc *usual, hunch_error *err) {
@@ -401,24 +414,25 @@ static hunch_status layers_create(hn_arch *a, const hn_layer_desc *usual, hunch_
 hunch_status hn_family_read_layers(hn_arch *a, hn_source *src, const hn_family *family, hunch_error *err) {
     hn_layer_desc usual = {.mixer = {{.kind = &hn_mixer_attention}}};
     const hn_file_keys s = hn_family_keys(family);
-    hunch_status st = read_stack(a, family, &(hn_key_reading){&s, a, &usual, src}, err);
-    if (!st) st = read_rotation(a, src, err);
+    const hn_key_reading r = {&s, a, &usual, src, NULL};
+    hunch_status st = read_stack(a, family, &r, err);
+    if (!st) st = read_rotation(&r, src, err);
     return st ? st : layers_create(a, &usual, err);
 }
 
 hunch_status hn_family_read(hn_arch *a, hn_source *src, const hn_family *f, hunch_error *err) {
     hn_layer_desc usual = {.mixer = {{.kind = &hn_mixer_attention}}};
     const hn_file_keys s = hn_family_keys(f);
-    const hn_key_reading r = {&s, a, &usual, src};
+    const hn_key_reading r = {&s, a, &usual, src, NULL};
     a->files.form = hn_source_get_kind(src);
     if (a->files.form == HN_SOURCE_HF) find_body(a, src);
     hunch_status st = read_stack(a, f, &r, err);
     if (!st) st = read_name(a, src, err);
     if (!st) st = read_vocab(a, src, &r, err);
     if (!st) st = read_tied(a, src, err);
-    if (!st && !f->own_rotations) st = read_rotation(a, src, err);
+    if (!st && !f->own_rotations) st = read_rotation(&r, src, err);
     if (!st) st = layers_create(a, &usual, err);
-    for (int i = 0; !st && i < a->layers; i++) st = hn_keys_read_layer(&(hn_key_reading){&s, a, &a->layer[i], src}, i, err);
+    for (int i = 0; !st && i < a->layers; i++) st = hn_keys_read_layer(&(hn_key_reading){&s, a, &a->layer[i], src, NULL}, i, err);
     const hn_key_row *window = hn_keys_row(&s, HN_OF_LAYER, offsetof(hn_layer_desc, window));
     if (!st && window->how & HN_GGUF_WRITTEN) st = read_written_windows(a, src, err);
     if (!st && hn_family_has(f, offsetof(hn_layer_desc, experts.count))) st = hn_moe_finish(a, src, err);

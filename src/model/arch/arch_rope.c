@@ -11,8 +11,6 @@
 #include "base/mem.h"
 #include "model/arch/arch.h"
 
-static const double MAX_FACTOR = 1e9;
-
 /* ---- making them --------------------------------------------------------------------------------------------------- */
 
 /* The dim whose wave turns n times within the original context. */
@@ -111,36 +109,10 @@ hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *
 
 /* ---- a folder ------------------------------------------------------------------------------------------------------- */
 
-/* A number below `where` ("rope_scaling"); null is absent. */
-static hunch_status number_at(const hn_source *src, const char *where, const char *name, double min, double max,
-                              double dflt, double *out, hunch_error *err) {
-    char path[96];
-    snprintf(path, sizeof path, "%s.%s", where, name);
-    const hn_key k = {NULL, path, min, max, dflt};
-    return hn_key_real(src, &k, out, err);
-}
-
-static hunch_status folder_llama3(hn_scaling *s, const hn_source *src, const char *where, hunch_error *err) {
-    hunch_status st = number_at(src, where, "low_freq_factor", 1e-6, 1e9, NAN, &s->low, err);
-    if (!st) st = number_at(src, where, "high_freq_factor", 1e-6, 1e9, NAN, &s->high, err);
-    if (!st && s->high <= s->low)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %s.high_freq_factor %g, expected more than low_freq_factor %g",
-                     hn_source_path(src), where, s->high, s->low);
-    return st;
-}
-
-static hunch_status folder_yarn(hn_scaling *s, const hn_source *src, const char *where, hunch_error *err) {
-    char path[96];
-    bool found;
-    snprintf(path, sizeof path, "%s.truncate", where);
-    s->whole = true;
-    hunch_status st = hn_source_bool(src, path, &s->whole, &found, err);
-    if (!st) st = number_at(src, where, "beta_fast", 1e-3, 1e6, 32, &s->fast, err);
-    if (!st) st = number_at(src, where, "beta_slow", 1e-3, 1e6, 1, &s->slow, err);
-    if (!st) st = number_at(src, where, "mscale", 0, 1e3, 0, &s->mscale, err);
-    if (!st) st = number_at(src, where, "mscale_all_dim", 0, 1e3, 0, &s->mscale_all, err);
-    return st;
-}
+/* Numbers of the first rotation's scaling. */
+#define SCALING(field) offsetof(hn_arch, rotation[0].scaling.field)
+#define TAKE(r, err, ...) \
+    hn_keys_take(r, HN_OF_MODEL, (const size_t[]){__VA_ARGS__}, (int)(sizeof(size_t[]){__VA_ARGS__} / sizeof(size_t)), err)
 
 /* freq[i] = theta^(-2i / dims) / list[i]. */
 static hunch_status folder_table(const hn_rotation *r, const hn_source *src, const char *where, const char *name,
@@ -151,7 +123,7 @@ static hunch_status folder_table(const hn_rotation *r, const hn_source *src, con
     bool good = json_is_array(list) && json_array_size(list) == (size_t)r->dims / 2;
     for (int i = 0; good && i < r->dims / 2; i++) {
         const double d = json_number_value(json_array_get(list, (size_t)i)); /* 0: not a number */
-        good = d > 0 && d < MAX_FACTOR;
+        good = d > 0 && d < HN_MOST_SCALING;
         freq[i] = pow(r->scaling.theta, -2.0 * i / r->dims) / d;
     }
     return good ? HUNCH_OK
@@ -198,31 +170,31 @@ static hunch_status folder_kind(hn_scaling *s, const hn_source *src, const char 
 
 /* The context before scaling: a key of its own (Phi-3), a key of the scaling, else the context. */
 static hunch_status folder_original(hn_scaling *s, int context, const hn_source *src, const char *where, hunch_error *err) {
-    const hn_key beside = {NULL, "original_max_position_embeddings", 2, 1 << 24, 0};
-    hunch_status st = hn_key_real(src, &beside, &s->original, err);
-    if (!st && s->original == 0) st = number_at(src, where, "original_max_position_embeddings", 2, 1 << 24, context, &s->original, err);
-    return st;
+    char path[96];
+    snprintf(path, sizeof path, "%s.original_max_position_embeddings", where);
+    const hn_key beside = {NULL, "original_max_position_embeddings", 2, 1 << 24, 0}, inside = {NULL, path, 2, 1 << 24, context};
+    const hunch_status st = hn_key_real(src, &beside, &s->original, err);
+    return st || s->original > 0 ? st : hn_key_real(src, &inside, &s->original, err);
 }
 
-static hunch_status read_folder(const hn_arch *a, hn_rotation *r, const hn_source *src, hunch_error *err) {
+static hunch_status read_folder(const hn_key_reading *from, hn_rotation *r, hunch_error *err) {
     hn_scaling *s = &r->scaling;
-    const char *where;
-    hunch_status st = folder_kind(s, src, &where, err);
+    hn_key_reading in = *from;
+    hunch_status st = folder_kind(s, from->src, &in.place, err);
     if (st || s->kind == HN_SCALING_NONE) return st;
     char path[96];
-    snprintf(path, sizeof path, "%s.short_factor", where);
-    if (s->kind == HN_SCALING_YARN && hn_source_config(src, path))
-        s->kind = HN_SCALING_LONGROPE; /* its early name */
-    st = folder_original(s, a->context, src, where, err);
-    const bool follows = s->kind == HN_SCALING_YARN || s->kind == HN_SCALING_LONGROPE;
-    if (!st)
-        st = number_at(src, where, "factor", 1e-6, MAX_FACTOR, follows ? a->context / s->original : NAN, &s->factor,
-                       err);
-    if (!st && follows) st = number_at(src, where, "attention_factor", 1e-3, 1e3, 0, &s->amplitude, err);
-    if (!st && s->kind == HN_SCALING_LLAMA3) st = folder_llama3(s, src, where, err);
-    if (!st && s->kind == HN_SCALING_YARN) st = folder_yarn(s, src, where, err);
-    if (!st && s->kind == HN_SCALING_LONGROPE) st = folder_longrope(r, src, where, err);
-    return st;
+    snprintf(path, sizeof path, "%s.short_factor", in.place);
+    if (s->kind == HN_SCALING_YARN && hn_source_config(from->src, path)) s->kind = HN_SCALING_LONGROPE; /* its early name */
+    st = folder_original(s, from->a->context, from->src, in.place, err);
+    if (!st) st = TAKE(&in, err, SCALING(factor));
+    if (!st && (s->kind == HN_SCALING_YARN || s->kind == HN_SCALING_LONGROPE)) st = TAKE(&in, err, SCALING(amplitude));
+    if (!st && s->kind == HN_SCALING_LLAMA3) st = TAKE(&in, err, SCALING(low), SCALING(high));
+    if (!st && s->kind == HN_SCALING_LLAMA3 && s->high <= s->low)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s.high_freq_factor %g, expected more than low_freq_factor %g", hn_source_path(from->src),
+                     in.place, s->high, s->low);
+    if (!st && s->kind == HN_SCALING_YARN)
+        st = TAKE(&in, err, SCALING(whole), SCALING(fast), SCALING(slow), SCALING(mscale), SCALING(mscale_all));
+    return st || s->kind != HN_SCALING_LONGROPE ? st : folder_longrope(r, from->src, in.place, err);
 }
 
 /* ---- a GGUF --------------------------------------------------------------------------------------------------------- */
@@ -237,7 +209,7 @@ static hunch_status gguf_table(const hn_rotation *r, const hn_source *src, const
         float d;
         const hunch_status st = hn_source_read(src, t, (size_t)i * sizeof d, sizeof d, &d, err);
         if (st) return st;
-        if (!(d > 0 && (double)d < MAX_FACTOR))
+        if (!(d > 0 && (double)d < HN_MOST_SCALING))
             return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: value %g, expected a positive divisor",
                            hn_source_path(src), t->name, (double)d);
         freq[i] = pow(r->scaling.theta, -2.0 * i / r->dims) / r->scaling.factor / (double)d;
@@ -269,9 +241,9 @@ static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, h
         return hn_fail(err, HUNCH_REFUSED, "%s: %s \"%.40s\", expected none, linear, yarn or longrope",
                        hn_source_path(src), name, type);
     s->kind = kinds[i];
-    if (!found) st = gguf_real(a, src, "rope.scale_linear", 1e-6, MAX_FACTOR, 1, &older, err);
+    if (!found) st = gguf_real(a, src, "rope.scale_linear", 1e-6, HN_MOST_SCALING, 1, &older, err);
     const bool must = found && (s->kind == HN_SCALING_LINEAR || s->kind == HN_SCALING_YARN);
-    if (!st) st = gguf_real(a, src, "rope.scaling.factor", 0, MAX_FACTOR, must ? NAN : older, &s->factor, err);
+    if (!st) st = gguf_real(a, src, "rope.scaling.factor", 0, HN_MOST_SCALING, must ? NAN : older, &s->factor, err);
     if (s->kind == HN_SCALING_NONE || s->factor == 0) s->factor = 1; /* 0: none, in files of older writers */
     if (s->kind == HN_SCALING_LINEAR && s->factor == 1) s->kind = HN_SCALING_NONE;
     return st;
@@ -279,13 +251,13 @@ static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, h
 
 /* cos and sin are multiplied by the usual amplitude times attn_factor; a yarn_attn_factor with another value is
  * refused, since other programs interpret it in two ways. */
-static hunch_status gguf_yarn(const hn_arch *a, hn_scaling *s, const hn_source *src, double times, hunch_error *err) {
+static hunch_status gguf_yarn(const hn_key_reading *from, hn_scaling *s, double times, hunch_error *err) {
+    const hn_arch *a = from->a;
+    const hn_source *src = from->src;
     double ext = 1, said = 0;
     s->whole = !a->files.yarn_exact;
     s->mscale = 1;
-    hunch_status st = gguf_real(a, src, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32, &s->fast, err);
-    if (!st) st = gguf_real(a, src, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1, &s->slow, err);
-    if (!st) st = gguf_real(a, src, "rope.scaling.yarn_log_multiplier", 0, 1e3, 0, &s->mscale_all, err);
+    hunch_status st = TAKE(from, err, SCALING(fast), SCALING(slow), SCALING(mscale_all));
     if (a->files.yarn_scores) s->mscale = s->mscale_all *= 10;
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_ext_factor", 1, 1, 1, &ext, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_attn_factor", 1e-3, 1e3, 0, &said, err);
@@ -316,16 +288,17 @@ static const hn_tensor *take_table(hn_source *src, const char *name) {
     return t && t->n_dims > 0 && t->dims[0] > 0 ? t : NULL;
 }
 
-static hunch_status read_gguf(const hn_arch *a, hn_rotation *r, hn_source *src, hunch_error *err) {
+static hunch_status read_gguf(const hn_key_reading *from, hn_rotation *r, hn_source *src, hunch_error *err) {
+    const hn_arch *a = from->a;
     const hn_tensor *each = take_table(src, "rope_freqs.weight"), *few = take_table(src, "rope_factors_short.weight"),
                     *many = take_table(src, "rope_factors_long.weight");
     hn_scaling *s = &r->scaling;
-    double times = 1;
     hunch_status st = gguf_kind(a, s, src, err);
-    if (!st) st = gguf_real(a, src, "rope.scaling.attn_factor", 1e-3, 1e3, 1, &times, err);
+    if (!st) st = TAKE(from, err, SCALING(amplitude));
+    const double times = s->amplitude;
     if (!st) st = gguf_real(a, src, "rope.scaling.original_context_length", 0, 1 << 24, a->context, &s->original, err);
     if (s->original < 2) s->original = a->context;
-    if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(a, s, src, times, err);
+    if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(from, s, times, err);
     if (!st && (s->kind == HN_SCALING_LONGROPE || few || many)) {
         st = gguf_longrope(r, src, few, many, err);
         s->amplitude = times; /* not a factor of the usual one */
@@ -341,12 +314,14 @@ static hunch_status read_gguf(const hn_arch *a, hn_rotation *r, hn_source *src, 
 
 /* ---- both ------------------------------------------------------------------------------------------------------------ */
 
-hunch_status hn_rope_read(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err) {
+hunch_status hn_rope_read(const hn_key_reading *from, hn_source *src, int dims, double theta, hunch_error *err) {
+    hn_arch *a = from->a;
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    assert(a->rotations == 0);
     hn_rotation *r = append(a, dims, &(hn_scaling){.theta = theta, .factor = 1}, err);
     if (!r) return HUNCH_NO_MEMORY;
     a->rope_interleaved = gguf && a->family->pairs;
-    hunch_status st = gguf ? read_gguf(a, r, src, err) : read_folder(a, r, src, err);
+    hunch_status st = gguf ? read_gguf(from, r, src, err) : read_folder(from, r, err);
     if (st) return st;
     const hn_scaling *s = &r->scaling;
     if (s->kind != HN_SCALING_DIVISORS && s->kind != HN_SCALING_LONGROPE) make_frequencies(r);

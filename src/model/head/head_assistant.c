@@ -54,8 +54,8 @@ static const hn_key_row rows[] = {
 
 static hunch_status read_rows(hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    const hn_file_keys keys = {gguf ? a->family->gguf_name : "assistant", {rows}};
-    hunch_status st = hn_keys_read(&(hn_key_reading){&keys, a, &s->usual, src}, err);
+    const hn_file_keys keys = {gguf ? a->family->gguf_name : "assistant", {rows}, NULL};
+    hunch_status st = hn_keys_read(&(hn_key_reading){&keys, a, &s->usual, src, NULL}, err);
     for (int kind = OF_FULL; kind <= OF_WINDOW; kind++) {
         s->kinds.dim[kind] = a->rotation[kind].dims;
         s->theta[kind] = a->rotation[kind].scaling.theta;

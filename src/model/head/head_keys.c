@@ -261,7 +261,7 @@ static hunch_status row_write(const hn_arch *a, hn_head_key key, hn_gguf_writer 
     if (!name || (rows[0].of == HN_OF_NOTHING && !rows[0].written)) return HUNCH_OK;
     snprintf(prefix, sizeof prefix, "%.*s", (int)strcspn(name, "."), name);
     rows[0].gguf = strchr(name, '.') + 1;
-    return hn_keys_write(&(hn_file_keys){prefix, {rows}}, &(hn_record){.a = a}, w, err);
+    return hn_keys_write(&(hn_file_keys){prefix, {rows}, NULL}, &(hn_record){.a = a}, w, err);
 }
 
 hunch_status hn_head_keys_write(const hn_arch *a, const int *states, hn_gguf_writer *w, hunch_error *err) {
