@@ -58,7 +58,7 @@ static void open_training(training *t, bool norm_before_residual) {
     const golden_tensor shape = get_golden(file, "shape"), all_kept = get_golden(file, "kept");
     for (size_t i = 0; i < shape.n; i++) s[i] = (int)shape.data[i];
     for (size_t i = 0; i < all_kept.n; i++) kept[i] = (int)all_kept.data[i];
-    *t = (training){.shape = {s[0], s[1], s[2], s[3], s[4], s[5], s[6], 1e-5, 10000, norm_before_residual},
+    *t = (training){.shape = {{{s[0], s[2], s[3], s[4], s[5], 1e-5, 10000}}, s[1], s[6], norm_before_residual},
                     .steps = s[8]};
     const golden_tensor table = get_golden(file, "table");
     t->table = hn_mat_of(hn_alloc(table.n * sizeof(hn_real)), s[7], s[0]);

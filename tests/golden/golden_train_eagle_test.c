@@ -58,7 +58,7 @@ static void open_batch(training *t, int i) {
 static void open_training(training *t, bool bias) {
     const golden_tensor s = get_golden(file, "shape");
     const int hidden = (int)s.data[0], heads = (int)s.data[1], kv = (int)s.data[2], dim = (int)s.data[3];
-    *t = (training){.shape = {hidden, heads, kv, dim, (int)s.data[4], 1e-5, 10000, bias}, .steps = (int)s.data[5]};
+    *t = (training){.shape = {{{hidden, heads, kv, dim, (int)s.data[4], 1e-5, 10000}}, bias}, .steps = (int)s.data[5]};
     t->table = whole("table");
     t->head = whole("head");
     t->n = hn_eagle_count(&t->shape);

@@ -104,17 +104,10 @@ static void read_head(void) {
     for (int i = 0; i < VOCAB; i++) every[i] = i;
     snprintf(path, sizeof path, "%s/model.safetensors", test_path("head"));
     must(hn_source_open_safetensors(&file, path, err));
-    head.shape = (hn_eagle3_shape){a->hidden,
-                                   (STATES - 1) * a->hidden,
-                                   layer->heads,
-                                   layer->kv_heads,
-                                   layer->head_dim,
-                                   layer->ffn_width,
-                                   KEPT,
-                                   (double)a->norm_eps,
-                                   10000,
-                                   false,
-                                   {0, 0, NULL}};
+    head.shape = (hn_eagle3_shape){.sizes = {a->hidden, layer->heads, layer->kv_heads, layer->head_dim, layer->ffn_width,
+                                             (double)a->norm_eps, 10000},
+                                   .taps = (STATES - 1) * a->hidden,
+                                   .vocab = KEPT};
     head.weights = hn_zalloc(hn_eagle3_count(&head.shape), sizeof *head.weights);
     for (int i = 0; i < HN_EAGLE3_PARTS; i++) {
         const hn_mat part = hn_eagle3_part_of(&head.shape, (hn_eagle3_part)i, head.weights);

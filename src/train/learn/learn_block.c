@@ -42,27 +42,12 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, blocks_fo
     blocks *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (blocks){.s = *s};
-    e->shape = (hn_block_shape){.kind = f.kind,
-                                .hidden = a->hidden,
-                                .taps = s->n_taps * a->hidden,
-                                .heads = a->layer[0].heads,
-                                .kv_heads = a->layer[0].kv_heads,
-                                .head_dim = a->layer[0].head_dim,
-                                .ffn = s->o->ffn,
-                                .layers = s->o->layers,
-                                .vocab = s->o->vocab,
+    e->shape = (hn_block_shape){.sizes = hn_learn_sizes(s), .kind = f.kind, .taps = s->n_taps * a->hidden,
+                                .layers = s->o->layers, .vocab = s->o->vocab,
                                 .borrowed = f.kind == HN_BLOCK_DFLASH && s->o->vocab == a->vocab,
-                                .drafts = s->o->unroll,
-                                .mask_token = a->vocab - 1,
-                                .causal = f.causal,
-                                .markov_rank = f.markov_rank,
-                                .tokens = a->vocab,
-                                .prefix = f.prefix,
-                                .eps = (double)a->norm_eps,
-                                .theta = 10000,
-                                .decay = s->o->decay,
-                                .keep = 0.7,
-                                .least = 0.2};
+                                .drafts = s->o->unroll, .mask_token = a->vocab - 1, .causal = f.causal,
+                                .markov_rank = f.markov_rank, .tokens = a->vocab, .prefix = f.prefix,
+                                .decay = s->o->decay, .keep = 0.7, .least = 0.2};
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden);
     const hn_mat output = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
     hunch_status st = hn_block_net_open(&e->net, s->team, &e->shape, table, output, s->o->rows, err);
@@ -242,13 +227,10 @@ static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b,
 /* ---- config.json --------------------------------------------------------------------------------------------------------- */
 
 static json_t *layer_config(const blocks *e, const char *type) {
-    const hn_block_shape *s = &e->shape;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
-                     "model_type", type, "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
-                     "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
-                     "num_hidden_layers", s->layers, "rms_norm_eps", s->eps, "rope_theta", s->theta, "rope_parameters",
-                     "rope_type", "default", "rope_theta", s->theta, "vocab_size", e->s.target->vocab,
-                     "max_position_embeddings", e->s.target->context, "attention_bias", 0, "tie_word_embeddings", 0);
+    json_t *c = hn_config_layers(&e->s, &e->shape.sizes, type, e->shape.layers);
+    hn_config_put(&c, "rope_parameters", json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", e->shape.theta));
+    hn_config_put(&c, "attention_bias", json_false());
+    return c;
 }
 
 static json_t *speculators_config(const blocks *e, const char *name, const char *architecture, const char *taps,

@@ -40,14 +40,8 @@ static hunch_status eagle_open(void **out, const hn_learn_setting *s, hunch_erro
     *out = NULL;
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (eagle){.s = *s};
-    e->shape = (hn_eagle_shape){.hidden = a->hidden,
-                                .heads = a->layer[0].heads,
-                                .kv_heads = a->layer[0].kv_heads,
-                                .head_dim = hn_learn_head_dim(a),
-                                .ffn = s->o->ffn,
-                                .eps = (double)a->norm_eps,
-                                .theta = 10000,
-                                .bias = true};
+    e->shape = (hn_eagle_shape){.sizes = hn_learn_sizes(s), .bias = true};
+    e->shape.head_dim = hn_learn_head_dim(a);
     const hn_eagle_frozen frozen = {.table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
                                     .head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden)};
     hunch_status st =
@@ -110,13 +104,11 @@ static double eagle_loss(void *head, hn_real *weights, const hn_learn_batch *b, 
 
 static json_t *eagle_config(const void *head) {
     const eagle *e = head;
-    const hn_eagle_shape *s = &e->shape;
-    return json_pack("{s:[s], s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:s}",
-                     "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_act", "silu", "hidden_size",
-                     s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads, "num_key_value_heads",
-                     s->kv_heads, "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta",
-                     s->theta, "vocab_size", e->s.target->vocab, "max_position_embeddings", e->s.target->context,
-                     "bias", s->bias ? 1 : 0, "tie_word_embeddings", 0, "torch_dtype", "bfloat16");
+    json_t *c = hn_config_layers(&e->s, &e->shape.sizes, "llama", 1);
+    hn_config_put(&c, "architectures", json_pack("[s]", "LlamaForCausalLM"));
+    hn_config_put(&c, "bias", json_boolean(e->shape.bias));
+    hn_config_put(&c, "torch_dtype", json_string("bfloat16"));
+    return c;
 }
 
 const hn_learn_kind hn_learn_eagle = {.name = "eagle",

@@ -61,15 +61,7 @@ static hunch_status eagle3_open(void **out, const hn_learn_setting *s, hunch_err
     *out = NULL;
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (eagle3){.s = *s};
-    e->shape = (hn_eagle3_shape){.hidden = a->hidden,
-                                 .taps = s->n_taps * a->hidden,
-                                 .heads = a->layer[0].heads,
-                                 .kv_heads = a->layer[0].kv_heads,
-                                 .head_dim = a->layer[0].head_dim,
-                                 .ffn = s->o->ffn,
-                                 .vocab = s->o->vocab,
-                                 .eps = (double)a->norm_eps,
-                                 .theta = 10000,
+    e->shape = (hn_eagle3_shape){.sizes = hn_learn_sizes(s), .taps = s->n_taps * a->hidden, .vocab = s->o->vocab,
                                  .norm_before_residual = s->o->norm_before_residual};
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden);
     hunch_status st = s->o->clusters ? open_clusters(e, err) : HUNCH_OK;
@@ -149,13 +141,10 @@ static double eagle3_loss(void *head, hn_real *weights, const hn_learn_batch *b,
 /* ---- config.json -------------------------------------------------------------------------------------------------------- */
 
 static json_t *layer_config(const eagle3 *e) {
-    const hn_eagle3_shape *s = &e->shape;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:b}", "model_type",
-                     "llama", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
-                     "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
-                     "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta", s->theta, "vocab_size",
-                     e->s.target->vocab, "max_position_embeddings", e->s.target->context, "attention_bias", 0,
-                     "mlp_bias", 0, "tie_word_embeddings", 0);
+    json_t *c = hn_config_layers(&e->s, &e->shape.sizes, "llama", 1);
+    hn_config_put(&c, "attention_bias", json_false());
+    hn_config_put(&c, "mlp_bias", json_false());
+    return c;
 }
 
 static json_t *with_clusters(json_t *config, const hn_token_clusters *c) {

@@ -38,17 +38,9 @@ static hunch_status falcon_open(void **out, const hn_learn_setting *s, hunch_err
     falcon *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (falcon){.s = *s};
-    e->shape = (hn_falcon_shape){.hidden = a->hidden,
-                                 .heads = a->layer[0].heads,
-                                 .kv_heads = a->layer[0].kv_heads,
-                                 .head_dim = hn_learn_head_dim(a),
-                                 .ffn = s->o->ffn,
-                                 .span = s->o->unroll / PASSES,
-                                 .passes = PASSES,
-                                 .eps = (double)a->norm_eps,
-                                 .theta = 10000,
-                                 .state_share = s->o->state_share,
-                                 .dist_share = hn_learn_dist_share(s->o)};
+    e->shape = (hn_falcon_shape){.sizes = hn_learn_sizes(s), .span = s->o->unroll / PASSES, .passes = PASSES,
+                                 .state_share = s->o->state_share, .dist_share = hn_learn_dist_share(s->o)};
+    e->shape.head_dim = hn_learn_head_dim(a);
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden), head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
     const hunch_status st = hn_falcon_net_open(&e->net, s->team, &e->shape, table, head, s->o->rows, err);
     if (st)
@@ -115,13 +107,11 @@ static double falcon_loss(void *head, hn_real *weights, const hn_learn_batch *b,
 
 static json_t *falcon_config(const void *head) {
     const falcon *e = head;
-    const hn_falcon_shape *s = &e->shape;
-    return json_pack("{s:[s], s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:i, s:b, s:s}",
-                     "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_act", "silu", "hidden_size",
-                     s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads, "num_key_value_heads",
-                     s->kv_heads, "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta",
-                     s->theta, "vocab_size", e->s.target->vocab, "max_position_embeddings", e->s.target->context,
-                     "k_mask", s->span, "tie_word_embeddings", 0, "torch_dtype", "bfloat16");
+    json_t *c = hn_config_layers(&e->s, &e->shape.sizes, "llama", 1);
+    hn_config_put(&c, "architectures", json_pack("[s]", "LlamaForCausalLM"));
+    hn_config_put(&c, "k_mask", json_integer(e->shape.span));
+    hn_config_put(&c, "torch_dtype", json_string("bfloat16"));
+    return c;
 }
 
 const hn_learn_kind hn_learn_falcon = {.name = "falcon",

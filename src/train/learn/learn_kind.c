@@ -55,6 +55,18 @@ json_t *hn_config_layer_types(int layers) {
     return list;
 }
 
+json_t *hn_config_layers(const hn_learn_setting *s, const hn_sizes *z, const char *type, int layers) {
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b}", "model_type", type, "hidden_act", "silu",
+                     "hidden_size", z->hidden, "intermediate_size", z->ffn, "num_attention_heads", z->heads, "num_key_value_heads",
+                     z->kv_heads, "head_dim", z->head_dim, "num_hidden_layers", layers, "rms_norm_eps", z->eps, "rope_theta", z->theta,
+                     "vocab_size", s->target->vocab, "max_position_embeddings", s->target->context, "tie_word_embeddings", 0);
+}
+
+hn_sizes hn_learn_sizes(const hn_learn_setting *s) {
+    const hn_layer_desc *l = &s->target->layer[0];
+    return (hn_sizes){s->target->hidden, l->heads, l->kv_heads, l->head_dim, s->o->ffn, (double)s->target->norm_eps, 10000};
+}
+
 json_t *hn_config_speculators(const hn_learn_setting *s, const char *algorithm, int tokens) {
     const hn_target_name *n = s->name;
     json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", tokens);

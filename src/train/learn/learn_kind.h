@@ -9,6 +9,7 @@
 #include "train/learn/learn.h"
 #include "train/data/target_rows.h"
 #include "train/learn/target_name.h"
+#include "train/math/parts.h"
 
 /* The setting of a head in training; everything that it points to must outlive the head. */
 typedef struct hn_learn_setting {
@@ -96,6 +97,10 @@ json_t *hn_config_layer_types(int layers);
 json_t *hn_config_speculators(const hn_learn_setting *s, const char *algorithm, int tokens);
 /* For kinds with labels of state and distribution: the weight of the distribution. */
 double hn_learn_dist_share(const hn_learn_options *o);
+/* config.json of so many layers of these sizes, of a kind of models that has SiLU. */
+json_t *hn_config_layers(const hn_learn_setting *s, const hn_sizes *z, const char *type, int layers);
+/* Sizes of the target's layers, for a head's. */
+hn_sizes hn_learn_sizes(const hn_learn_setting *s);
 /* The width of an attention head in EAGLE-1's folders, whose loaders support only one. */
 int hn_learn_head_dim(const hn_arch *a);
 /* Sets random numbers with mean 0 and this standard deviation; updates x. */

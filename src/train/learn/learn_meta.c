@@ -65,14 +65,9 @@ static hunch_status meta_open(void **out, const hn_learn_setting *s, hunch_error
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     e->s = *s;
     st = read_last(e, err);
-    e->shape = (hn_meta_shape){.hidden = a->hidden,
-                               .heads = a->layer[0].heads,
-                               .kv_heads = a->layer[0].kv_heads,
-                               .head_dim = a->hidden / a->layer[0].heads,
-                               .ffn = s->o->ffn,
-                               .positions = s->o->unroll,
-                               .eps = (double)a->norm_eps,
-                               .theta = e->last.begin ? e->last.shape.theta : 10000};
+    e->shape = (hn_meta_shape){.sizes = hn_learn_sizes(s), .positions = s->o->unroll};
+    e->shape.head_dim = a->hidden / e->shape.heads;
+    if (e->last.begin) e->shape.theta = e->last.shape.theta;
     const hn_mat head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
     if (!st) st = hn_meta_net_open(&e->net, s->team, &e->shape, s->o->decay, head, s->o->rows, err);
     if (st)

@@ -38,14 +38,7 @@ static hunch_status mtp_open(void **out, const hn_learn_setting *s, hunch_error 
     mtp *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (mtp){.s = *s};
-    e->shape = (hn_mtp_shape){.hidden = a->hidden,
-                              .heads = a->layer[0].heads,
-                              .kv_heads = a->layer[0].kv_heads,
-                              .head_dim = a->layer[0].head_dim,
-                              .ffn = s->o->ffn,
-                              .eps = (double)a->norm_eps,
-                              .theta = 10000,
-                              .modules = s->o->layers};
+    e->shape = (hn_mtp_shape){.sizes = hn_learn_sizes(s), .modules = s->o->layers};
     hunch_status st = hn_mtp_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->layers > 1 ? 1 : s->o->decay,
                                       hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
                                       hn_mat_of(s->rows->output, s->o->vocab, a->hidden), s->o->rows, err);
@@ -110,14 +103,11 @@ static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn
 /* ---- config.json -------------------------------------------------------------------------------------------------------- */
 
 static json_t *layer_config(const mtp *e) {
-    const hn_mtp_shape *s = &e->shape;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
-                     "model_type", "qwen3", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
-                     "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
-                     "num_hidden_layers", s->modules, "layer_types", hn_config_layer_types(s->modules), "rms_norm_eps",
-                     s->eps, "rope_theta", s->theta, "rope_parameters", "rope_type", "default", "rope_theta", s->theta, "vocab_size",
-                     e->s.target->vocab, "max_position_embeddings", e->s.target->context, "attention_bias", 0,
-                     "tie_word_embeddings", 0);
+    json_t *c = hn_config_layers(&e->s, &e->shape.sizes, "qwen3", e->shape.modules);
+    hn_config_put(&c, "layer_types", hn_config_layer_types(e->shape.modules));
+    hn_config_put(&c, "rope_parameters", json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", e->shape.theta));
+    hn_config_put(&c, "attention_bias", json_false());
+    return c;
 }
 
 static json_t *mtp_config(const void *head) {

@@ -109,13 +109,14 @@ static double student_loss(void *head, hn_real *weights, const hn_learn_batch *b
 static json_t *student_config(const void *head) {
     const student *e = head;
     const hn_student_shape *s = &e->file.shape;
-    return json_pack(
-        "{s:[s], s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:b, s:s}", "architectures",
-        s->head_norms ? "Qwen3ForCausalLM" : "LlamaForCausalLM", "model_type", s->head_norms ? "qwen3" : "llama",
-        "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads,
-        "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim, "num_hidden_layers", s->layers, "rms_norm_eps",
-        s->eps, "rope_theta", s->theta, "vocab_size", s->vocab, "max_position_embeddings", e->s.target->context,
-        "attention_bias", 0, "mlp_bias", 0, "tie_word_embeddings", s->tied ? 1 : 0, "torch_dtype", "bfloat16");
+    json_t *c = hn_config_layers(&e->s, &s->sizes, s->head_norms ? "qwen3" : "llama", s->layers);
+    hn_config_put(&c, "architectures", json_pack("[s]", s->head_norms ? "Qwen3ForCausalLM" : "LlamaForCausalLM"));
+    hn_config_put(&c, "vocab_size", json_integer(s->vocab));
+    hn_config_put(&c, "attention_bias", json_false());
+    hn_config_put(&c, "mlp_bias", json_false());
+    hn_config_put(&c, "tie_word_embeddings", json_boolean(s->tied));
+    hn_config_put(&c, "torch_dtype", json_string("bfloat16"));
+    return c;
 }
 
 const hn_learn_kind hn_learn_student = {.name = "model",

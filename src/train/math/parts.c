@@ -2,15 +2,15 @@
 /* parts.c - see parts.h. */
 #include "train/math/parts.h"
 
-void hn_widths_of(int width[HN_WIDTHS], int hidden, int heads, int kv_heads, int head_dim, int ffn) {
+void hn_widths_of(int width[HN_WIDTHS], const hn_sizes *s) {
     const int widths[HN_WIDTHS] = {[HN_WIDTH_ONE] = 1,
-                                   [HN_WIDTH_HIDDEN] = hidden,
-                                   [HN_WIDTH_PAIR] = 2 * hidden,
-                                   [HN_WIDTH_GATES] = 4 * hidden,
-                                   [HN_WIDTH_QUERIES] = heads * head_dim,
-                                   [HN_WIDTH_KEYS] = kv_heads * head_dim,
-                                   [HN_WIDTH_HEAD] = head_dim,
-                                   [HN_WIDTH_FFN] = ffn};
+                                   [HN_WIDTH_HIDDEN] = s->hidden,
+                                   [HN_WIDTH_PAIR] = 2 * s->hidden,
+                                   [HN_WIDTH_GATES] = 4 * s->hidden,
+                                   [HN_WIDTH_QUERIES] = s->heads * s->head_dim,
+                                   [HN_WIDTH_KEYS] = s->kv_heads * s->head_dim,
+                                   [HN_WIDTH_HEAD] = s->head_dim,
+                                   [HN_WIDTH_FFN] = s->ffn};
     for (int i = 0; i < HN_WIDTHS; i++) width[i] = widths[i];
 }
 

@@ -25,8 +25,16 @@ typedef struct hn_part_row {
     hn_width rows, cols;
 } hn_part_row;
 
+/* Of a network's layers. */
+typedef struct hn_sizes {
+    int hidden, heads, kv_heads, head_dim, ffn;
+    double eps, theta;
+} hn_sizes;
+/* The same as the first member of a struct: all of them, and each by its name. */
+#define HN_SIZES union { hn_sizes sizes; struct { int hidden, heads, kv_heads, head_dim, ffn; double eps, theta; }; }
+
 /* The common widths; the network's own are 0. */
-void hn_widths_of(int width[HN_WIDTHS], int hidden, int heads, int kv_heads, int head_dim, int ffn);
+void hn_widths_of(int width[HN_WIDTHS], const hn_sizes *s);
 static inline hn_mat hn_part_shaped(const hn_part_row *part, const int width[HN_WIDTHS]) {
     return hn_mat_of(NULL, width[part->rows], width[part->cols]);
 }

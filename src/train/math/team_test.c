@@ -41,8 +41,8 @@ static void test_pieces_cover_the_work(void **state) {
 /* Opens a team and both networks; returns the first error. */
 static hunch_status open_all(hn_pool *pool, hunch_error *err) {
     static hn_real numbers_of[16 * 8];
-    const hn_eagle3_shape s3 = {8, 12, 2, 1, 4, 10, 16, 1e-5, 10000, false, {0, 0, NULL}};
-    const hn_eagle_shape s1 = {8, 2, 1, 4, 10, 1e-5, 10000, true};
+    const hn_eagle3_shape s3 = {{{8, 2, 1, 4, 10, 1e-5, 10000}}, 12, 16, false, {0, 0, NULL}};
+    const hn_eagle_shape s1 = {{{8, 2, 1, 4, 10, 1e-5, 10000}}, true};
     const hn_mat table = hn_mat_of(numbers_of, 16, 8);
     const hn_eagle_frozen frozen = {table, table};
     hn_team t = {0};

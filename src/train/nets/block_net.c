@@ -90,22 +90,9 @@ static void lay_out(void *net, hn_room *r) {
 
 static hn_stack stack_of(const hn_block_shape *s, hn_team *t, int rows, const hn_block_plan *plan) {
     const bool dflash = s->kind == HN_BLOCK_DFLASH;
-    return (hn_stack){.team = t,
-                      .hidden = s->hidden,
-                      .inputs = dflash ? s->hidden : 2 * s->hidden,
-                      .heads = s->heads,
-                      .kv_heads = s->kv_heads,
-                      .head_dim = s->head_dim,
-                      .ffn = s->ffn,
-                      .layers = s->layers,
-                      .eps = s->eps,
-                      .theta = s->theta,
-                      .head_norms = dflash,
-                      .pass = !dflash,
-                      .given = !dflash,
-                      .ahead = dflash && !s->causal,
-                      .most_texts_rows = rows,
-                      .most_blocks_rows = hn_block_plan_most(plan)};
+    return (hn_stack){.sizes = s->sizes, .team = t, .inputs = dflash ? s->hidden : 2 * s->hidden, .layers = s->layers,
+                      .head_norms = dflash, .pass = !dflash, .given = !dflash, .ahead = dflash && !s->causal,
+                      .most_texts_rows = rows, .most_blocks_rows = hn_block_plan_most(plan)};
 }
 
 static int block_of(const hn_block_shape *s) {

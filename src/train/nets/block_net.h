@@ -19,6 +19,7 @@
  * that of mask k + 1. The loss is the mean over all learned drafts (block_plan.h) weighted by weight[i + k] decay^k. */
 #ifndef HN_BLOCK_NET_H
 #define HN_BLOCK_NET_H
+#include "train/math/parts.h"
 #include "train/nets/block_plan.h"
 #include "train/nets/prefix_net.h"
 #include "train/nets/stack.h"
@@ -26,9 +27,9 @@
 typedef enum hn_block_kind { HN_BLOCK_PEAGLE, HN_BLOCK_DART, HN_BLOCK_DFLASH } hn_block_kind;
 
 typedef struct hn_block_shape {
+    HN_SIZES;
     hn_block_kind kind;
-    int hidden, taps; /* taps: width of all states of a row together */
-    int heads, kv_heads, head_dim, ffn, layers;
+    int taps, layers; /* taps: width of all states of a row together */
     int vocab;     /* number of tokens that it drafts */
     bool borrowed; /* the output matrix is the target's and is not trained: DFLASH with a whole vocabulary */
     int drafts;    /* in a row; in DFLASH a block has one row more */
@@ -36,7 +37,6 @@ typedef struct hn_block_shape {
     bool causal;   /* of DFLASH: rows of a block see none after them (JetSpec) */
     int markov_rank, tokens; /* for DFLASH with a Markov head; tokens: of the target */
     hn_prefix_shape prefix;  /* for DFLASH */
-    double eps, theta;
     double decay;
     double keep, least; /* for PEAGLE: block_plan.h */
 } hn_block_shape;

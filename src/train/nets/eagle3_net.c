@@ -47,17 +47,7 @@ hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3
                                 hn_mat table, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && decay > 0 && table.cols == s->hidden && rows > 0);
     hn_eagle3_net n = {.shape = *s, .decay = decay, .table = table};
-    n.u = (hn_unrolled){.team = t,
-                         .hidden = s->hidden,
-                         .inputs = 2 * s->hidden,
-                         .heads = s->heads,
-                         .kv_heads = s->kv_heads,
-                         .head_dim = s->head_dim,
-                         .ffn = s->ffn,
-                         .eps = s->eps,
-                         .theta = s->theta,
-                         .steps = steps,
-                         .most_rows = rows};
+    n.u = (hn_unrolled){.sizes = s->sizes, .team = t, .inputs = 2 * s->hidden, .steps = steps, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }

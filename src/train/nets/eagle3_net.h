@@ -15,13 +15,12 @@
 #define HN_EAGLE3_NET_H
 #include "train/math/attention_back.h"
 #include "train/math/cluster_loss.h"
+#include "train/math/parts.h"
 
 typedef struct hn_eagle3_shape {
-    int hidden; /* of the head and of the embedding */
-    int taps;   /* width of all states of a row together, usually three times the target's width */
-    int heads, kv_heads, head_dim, ffn;
+    HN_SIZES;  /* hidden: of the head and of the embedding */
+    int taps;  /* width of all states of a row together, usually three times the target's width */
     int vocab; /* number of tokens that it drafts */
-    double eps, theta;
     bool norm_before_residual;
     hn_token_clusters clusters; /* of the tokens that it drafts; count 0: none */
 } hn_eagle3_shape;

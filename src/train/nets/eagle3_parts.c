@@ -22,7 +22,7 @@ static const hn_part_row parts[HN_EAGLE3_ALL_PARTS] = {
 static hn_mat shape_of(const void *shape, int part) {
     const hn_eagle3_shape *s = shape;
     int width[HN_WIDTHS];
-    hn_widths_of(width, s->hidden, s->heads, s->kv_heads, s->head_dim, s->ffn);
+    hn_widths_of(width, &s->sizes);
     width[HN_WIDTH_OWN] = s->taps;
     width[HN_WIDTH_OWN_2] = s->vocab;
     width[HN_WIDTH_OWN_3] = s->clusters.count;

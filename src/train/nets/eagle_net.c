@@ -39,17 +39,7 @@ hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_sh
                                double dist_share, const hn_eagle_frozen *f, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && rows > 0 && f->table.cols == s->hidden && f->head.cols == s->hidden);
     hn_eagle_net n = {.shape = *s, .state_share = state_share, .dist_share = dist_share, .frozen = *f};
-    n.u = (hn_unrolled){.team = t,
-                         .hidden = s->hidden,
-                         .inputs = s->hidden,
-                         .heads = s->heads,
-                         .kv_heads = s->kv_heads,
-                         .head_dim = s->head_dim,
-                         .ffn = s->ffn,
-                         .eps = s->eps,
-                         .theta = s->theta,
-                         .steps = steps,
-                         .most_rows = rows};
+    n.u = (hn_unrolled){.sizes = s->sizes, .team = t, .inputs = s->hidden, .steps = steps, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }

@@ -15,10 +15,10 @@
 #ifndef HN_EAGLE_NET_H
 #define HN_EAGLE_NET_H
 #include "train/math/attention_back.h"
+#include "train/math/parts.h"
 
 typedef struct hn_eagle_shape {
-    int hidden, heads, kv_heads, head_dim, ffn;
-    double eps, theta;
+    HN_SIZES;
     bool bias; /* of fc */
 } hn_eagle_shape;
 

@@ -71,20 +71,8 @@ hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon
     assert(s->span > 0 && s->span <= HN_MOST_BLOCK && s->passes > 0 && s->passes <= 2 && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
     hn_falcon_net n = {.shape = *s, .table = table, .head = head};
-    n.s = (hn_stack){.team = t,
-                      .hidden = s->hidden,
-                      .inputs = s->hidden,
-                      .heads = s->heads,
-                      .kv_heads = s->kv_heads,
-                      .head_dim = s->head_dim,
-                      .ffn = s->ffn,
-                      .layers = 1,
-                      .eps = s->eps,
-                      .theta = s->theta,
-                      .given = true,
-                      .ahead = true,
-                      .most_texts_rows = rows,
-                      .most_blocks_rows = rows};
+    n.s = (hn_stack){.sizes = s->sizes, .team = t, .inputs = s->hidden, .layers = 1, .given = true, .ahead = true,
+                     .most_texts_rows = rows, .most_blocks_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }

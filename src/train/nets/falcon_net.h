@@ -17,12 +17,13 @@
  * target's states by how many of their drafts are wrong (CSGD); here all rows learn from both. */
 #ifndef HN_FALCON_NET_H
 #define HN_FALCON_NET_H
+#include "train/math/parts.h"
 #include "train/nets/stack.h"
 
 typedef struct hn_falcon_shape {
-    int hidden, heads, kv_heads, head_dim, ffn;
+    HN_SIZES;
     int span, passes; /* k, 1 to HN_MOST_BLOCK; 1 or 2 */
-    double eps, theta, state_share, dist_share;
+    double state_share, dist_share;
 } hn_falcon_shape;
 
 typedef enum hn_falcon_part {

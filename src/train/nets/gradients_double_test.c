@@ -316,7 +316,7 @@ static void check_head(bool norm_before_residual, int steps, int clusters) {
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
     static const int order[9] = {4, 0, 7, 2, 8, 1, 6, 3, 5};
-    const hn_eagle3_shape s = {8, 12, 4, 2, 6, 10, 9, 1e-3, 50, norm_before_residual, {clusters, 2, order}};
+    const hn_eagle3_shape s = {{{8, 4, 2, 6, 10, 1e-3, 50}}, 12, 9, norm_before_residual, {clusters, 2, order}};
     const size_t n = hn_eagle3_count(&s);
     uint64_t seed = clusters ? 30 + 3 * (uint64_t)steps : 21; /* with which no other cluster is chosen while a number is varied */
     hunch_error err;
@@ -371,7 +371,7 @@ static void test_eagle(void **state) {
     (void)state;
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
-    const hn_eagle_shape s = {8, 4, 2, 6, 10, 1e-3, 50, true};
+    const hn_eagle_shape s = {{{8, 4, 2, 6, 10, 1e-3, 50}}, true};
     const size_t n = hn_eagle_count(&s);
     uint64_t seed = 22;
     hunch_error err;
@@ -412,7 +412,7 @@ static double mtp_value(void *of) {
 static void check_mtp(int steps, int modules) {
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
-    const hn_mtp_shape s = {8, 4, 2, 6, 10, 1e-3, 50, modules};
+    const hn_mtp_shape s = {{{8, 4, 2, 6, 10, 1e-3, 50}}, modules};
     const size_t n = hn_mtp_count(&s);
     uint64_t seed = 23;
     hunch_error err;
@@ -454,7 +454,7 @@ static void test_mtp_alone(void **state) {
     (void)state;
     static const int start[] = {0, 9}, token[9] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
     static const hn_real weight[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
-    hn_mtp_shape s = {8, 4, 2, 6, 10, 1e-3, 50, 1};
+    hn_mtp_shape s = {{{8, 4, 2, 6, 10, 1e-3, 50}}, 1};
     const size_t n = hn_mtp_count(&s);
     uint64_t seed = 29;
     hunch_error err;

@@ -65,7 +65,7 @@ typedef struct falcon_case {
 static void open_case(falcon_case *o, int together, int passes) {
     uint64_t seed = 41;
     hunch_error err;
-    o->shape = (hn_falcon_shape){HIDDEN, 2, 1, 2, 5, together, passes, 1e-5, 100, 0.8, 0.3};
+    o->shape = (hn_falcon_shape){{{HIDDEN, 2, 1, 2, 5, 1e-5, 100}}, together, passes, 0.8, 0.3};
     o->table = wide_matrix(TOKENS, HIDDEN, 0, &seed);
     o->head = wide_matrix(VOCAB, HIDDEN, 0, &seed);
     o->w = numbers(hn_falcon_count(&o->shape), &seed);

@@ -195,7 +195,7 @@ static double meta_value(void *of) {
 /* Through the keys and values of rows that have no loss themselves. The state is the last columns of a row's input. */
 static void test_meta(void **state) {
     (void)state;
-    const hn_meta_shape s = {HIDDEN, 3, 1, 2, 5, POSITIONS, 1e-5, 100};
+    const hn_meta_shape s = {{{HIDDEN, 3, 1, 2, 5, 1e-5, 100}}, POSITIONS};
     const size_t n = hn_meta_count(&s);
     uint64_t seed = 37;
     hunch_error err;

@@ -48,7 +48,7 @@ static const hn_part_row *row_of(const hn_meta_shape *s, int part) {
 static hn_mat shape_of(const void *shape, int part) {
     const hn_meta_shape *s = shape;
     int width[HN_WIDTHS];
-    hn_widths_of(width, s->hidden, s->heads, s->kv_heads, s->head_dim, s->ffn);
+    hn_widths_of(width, &s->sizes);
     return hn_part_shaped(row_of(s, part), width);
 }
 
@@ -101,18 +101,8 @@ hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape
                               int rows, hunch_error *err) {
     assert(s->positions > 0 && s->positions <= HN_MOST_STEPS && rows > 0 && head.cols == s->hidden);
     hn_meta_net n = {.shape = *s, .decay = decay, .head = head};
-    n.s = (hn_stack){.team = t,
-                      .hidden = s->hidden,
-                      .inputs = s->hidden,
-                      .heads = s->heads,
-                      .kv_heads = s->kv_heads,
-                      .head_dim = s->head_dim,
-                      .ffn = s->ffn,
-                      .layers = 1,
-                      .eps = s->eps,
-                      .theta = s->theta,
-                      .pass = true,
-                      .most_texts_rows = rows};
+    n.s = (hn_stack){.sizes = s->sizes, .team = t, .inputs = s->hidden, .layers = 1, .pass = true,
+                     .most_texts_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }

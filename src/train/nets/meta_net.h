@@ -10,12 +10,13 @@
  * so that only one has logits at a time. */
 #ifndef HN_META_NET_H
 #define HN_META_NET_H
+#include "train/math/parts.h"
 #include "train/nets/positions.h"
 #include "train/nets/stack.h"
 
 typedef struct hn_meta_shape {
-    int hidden, heads, kv_heads, head_dim, ffn, positions;
-    double eps, theta;
+    HN_SIZES;
+    int positions;
 } hn_meta_shape;
 
 /* Parts of each position's layer, then the norm. */

@@ -56,19 +56,8 @@ hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s
     assert(steps > 0 && steps <= HN_MOST_STEPS && (s->modules == 1 || s->modules == steps) && decay > 0 && rows > 0 &&
            table.cols == s->hidden && head.cols == s->hidden);
     hn_mtp_net n = {.shape = *s, .decay = decay, .table = table, .head = head};
-    n.u = (hn_unrolled){.team = t,
-                         .hidden = s->hidden,
-                         .inputs = s->hidden,
-                         .heads = s->heads,
-                         .kv_heads = s->kv_heads,
-                         .head_dim = s->head_dim,
-                         .ffn = s->ffn,
-                         .eps = s->eps,
-                         .theta = s->theta,
-                         .head_norms = true,
-                         .alone = s->modules > 1,
-                         .steps = steps,
-                         .most_rows = rows};
+    n.u = (hn_unrolled){.sizes = s->sizes, .team = t, .inputs = s->hidden, .head_norms = true, .alone = s->modules > 1,
+                        .steps = steps, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }

@@ -19,10 +19,10 @@
 #ifndef HN_MTP_NET_H
 #define HN_MTP_NET_H
 #include "train/math/attention_back.h"
+#include "train/math/parts.h"
 
 typedef struct hn_mtp_shape {
-    int hidden, heads, kv_heads, head_dim, ffn;
-    double eps, theta;
+    HN_SIZES;
     int modules; /* 1: it is chained; else one for each step, with weights of its own */
 } hn_mtp_shape;
 

@@ -25,7 +25,7 @@ static const hn_part_row parts[HN_MTP_PARTS] = {
 static hn_mat shape_of(const void *shape, int part) {
     const hn_mtp_shape *s = shape;
     int width[HN_WIDTHS];
-    hn_widths_of(width, s->hidden, s->heads, s->kv_heads, s->head_dim, s->ffn);
+    hn_widths_of(width, &s->sizes);
     return hn_part_shaped(&parts[part % HN_MTP_PARTS], width);
 }
 

@@ -11,6 +11,7 @@
 #ifndef HN_STACK_H
 #define HN_STACK_H
 #include "train/math/block_attention.h"
+#include "train/math/parts.h"
 #include "train/math/room.h"
 
 enum { HN_STACK_MOST_LAYERS = 64 };
@@ -32,10 +33,9 @@ typedef struct hn_stack_kept {
 } hn_stack_kept;
 
 typedef struct hn_stack {
+    HN_SIZES;
     hn_team *team;
-    int hidden, inputs; /* inputs: of the first layer; hidden in others */
-    int heads, kv_heads, head_dim, ffn, layers;
-    double eps, theta;
+    int inputs, layers; /* inputs: of the first layer; hidden in others */
     bool head_norms;
     bool pass;  /* text rows pass through the layers; else they are only keys and values */
     bool given; /* the caller sets at[0].x for all rows */

@@ -111,19 +111,8 @@ hunch_status hn_student_net_open(hn_student_net **out, hn_team *t, const hn_stud
     assert(s->layers > 0 && s->layers <= HN_STACK_MOST_LAYERS && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
     hn_student_net n = {.shape = *s, .divergence = d, .table = table, .head = head};
-    n.s = (hn_stack){.team = t,
-                      .hidden = s->hidden,
-                      .inputs = s->hidden,
-                      .heads = s->heads,
-                      .kv_heads = s->kv_heads,
-                      .head_dim = s->head_dim,
-                      .ffn = s->ffn,
-                      .layers = s->layers,
-                      .eps = s->eps,
-                      .theta = s->theta,
-                      .head_norms = s->head_norms,
-                      .pass = true,
-                      .most_texts_rows = 2 * rows};
+    n.s = (hn_stack){.sizes = s->sizes, .team = t, .inputs = s->hidden, .layers = s->layers,
+                     .head_norms = s->head_norms, .pass = true, .most_texts_rows = 2 * rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a draft model in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }

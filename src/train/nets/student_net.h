@@ -9,11 +9,12 @@
 #ifndef HN_STUDENT_NET_H
 #define HN_STUDENT_NET_H
 #include "train/math/divergence.h"
+#include "train/math/parts.h"
 #include "train/nets/stack.h"
 
 typedef struct hn_student_shape {
-    int hidden, heads, kv_heads, head_dim, ffn, layers, vocab;
-    double eps, theta;
+    HN_SIZES;
+    int layers, vocab;
     bool head_norms; /* norms of queries and keys */
     bool tied;       /* the output matrix is the embedding */
 } hn_student_shape;

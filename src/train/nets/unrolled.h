@@ -10,6 +10,7 @@
 #ifndef HN_UNROLLED_H
 #define HN_UNROLLED_H
 #include "train/math/attention_back.h"
+#include "train/math/parts.h"
 #include "train/math/room.h"
 
 /* The layer's weights, or their gradients. */
@@ -37,9 +38,9 @@ typedef struct hn_unrolled_step {
 } hn_unrolled_step;
 
 typedef struct hn_unrolled {
+    HN_SIZES;
     hn_team *team;
-    int hidden, inputs, heads, kv_heads, head_dim, ffn;
-    double eps, theta;
+    int inputs;
     bool head_norms; /* norms of queries and keys, as in Qwen3 */
     bool alone;      /* rows of a step see only the keys of that step, of all rows up to their own: each step is another layer */
     int steps, most_rows;
