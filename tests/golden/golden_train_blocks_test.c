@@ -26,7 +26,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 typedef struct training {
     hn_block_shape shape;
     hn_block_net *net;
-    hn_block_batch batch[BATCHES];
+    hn_net_batch batch[BATCHES];
     int token[BATCHES][MOST_IDS], start[BATCHES][MOST_IDS];
     hn_mat table, taps[BATCHES], dist[BATCHES], mask[BATCHES];
     size_t n;
@@ -55,10 +55,10 @@ static void open_batch(training *t, int i, const int *kept) {
     t->mask[i] = mat(name, "mask");
     t->dist[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
     hn_target_dist(&team, target, kept, t->dist[i], NULL, NULL);
-    t->batch[i] = (hn_block_batch){.texts = texts,
+    t->batch[i] = (hn_net_batch){.texts = texts,
                                    .start = t->start[i],
                                    .token = t->token[i],
-                                   .taps = t->taps[i],
+                                   .state = t->taps[i],
                                    .dist = t->dist[i],
                                    .weight = t->mask[i].p,
                                    .seed = 7};

@@ -31,7 +31,7 @@ typedef struct training {
     hn_eagle3_shape shape;
     int steps;
     hn_eagle3_net *net;
-    hn_eagle3_batch batch[BATCHES];
+    hn_net_batch batch[BATCHES];
     int token[BATCHES][MOST_IDS], start[BATCHES][MOST_IDS];
     hn_mat table, taps[BATCHES], dist[BATCHES], mask[BATCHES];
     size_t n;
@@ -48,7 +48,8 @@ static void open_batch(training *t, int i, const int *kept) {
     t->mask[i] = mat(name, "mask");
     t->dist[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
     hn_target_dist(&team, target, kept, t->dist[i], NULL, NULL);
-    t->batch[i] = (hn_eagle3_batch){texts, t->start[i], t->token[i], t->taps[i], t->dist[i], t->mask[i].p, NULL};
+    t->batch[i] = (hn_net_batch){.texts = texts, .start = t->start[i], .token = t->token[i], .state = t->taps[i], .dist = t->dist[i],
+                             .weight = t->mask[i].p};
     FREE(target);
 }
 
@@ -205,7 +206,7 @@ static void test_rows_without_a_future_have_no_loss(void **state) {
     open_team(hn_isa_best(), 2, HN_PRODUCTS_F32);
     open_training(&t, false);
     static const int start[] = {0, 1, 3};
-    hn_eagle3_batch b = t.batch[0];
+    hn_net_batch b = t.batch[0];
     hn_real weight[3] = {1, 1, 1};
     b.texts = 2;
     b.start = start;

@@ -18,7 +18,7 @@ typedef struct training {
     hn_eagle_shape shape;
     int steps;
     hn_eagle_net *net;
-    hn_eagle_batch batch[BATCHES];
+    hn_net_batch batch[BATCHES];
     int token[BATCHES][MOST_IDS], start[BATCHES][MOST_IDS];
     hn_mat table, head, mask[BATCHES];
     size_t n;
@@ -51,8 +51,8 @@ static void open_batch(training *t, int i) {
     const int texts = ids(name, "start", t->start[i]) - 1;
     assert_int_equal(t->start[i][texts], ids(name, "token", t->token[i]));
     t->mask[i] = mat(name, "mask");
-    t->batch[i] = (hn_eagle_batch){
-        texts, t->start[i], t->token[i], mat(name, "state"), mat(name, "next"), mat(name, "law"), t->mask[i].p, NULL};
+    t->batch[i] = (hn_net_batch){.texts = texts, .start = t->start[i], .token = t->token[i], .state = mat(name, "state"),
+                             .next = mat(name, "next"), .dist = mat(name, "law"), .weight = t->mask[i].p};
 }
 
 static void open_training(training *t, bool bias) {

@@ -21,7 +21,7 @@ typedef struct training {
     hn_target_rows rows;
     hn_learn_options o;
     void *head;
-    hn_learn_batch batch[BATCHES];
+    hn_net_batch batch[BATCHES];
     int token[BATCHES][MOST_IDS], start[BATCHES][MOST_IDS];
     hn_mat table, mask[BATCHES];
     size_t n;
@@ -34,10 +34,10 @@ static void open_batch(training *t, int i) {
     const int texts = ids(name, "start", t->start[i]) - 1;
     assert_int_equal(t->start[i][texts], ids(name, "token", t->token[i]));
     t->mask[i] = mat(name, "mask");
-    t->batch[i] = (hn_learn_batch){.texts = texts,
+    t->batch[i] = (hn_net_batch){.texts = texts,
                                    .start = t->start[i],
                                    .token = t->token[i],
-                                   .states = mat(name, "state"),
+                                   .state = mat(name, "state"),
                                    .dist = mat(name, "law"),
                                    .weight = t->mask[i].p};
 }
@@ -88,7 +88,7 @@ static void open_training(training *t, const hn_learn_kind *kind) {
 
 static void close_training(training *t) {
     t->kind->close(t->head);
-    for (int i = 0; i < BATCHES; i++) FREE(t->batch[i].states, t->batch[i].dist, t->mask[i]);
+    for (int i = 0; i < BATCHES; i++) FREE(t->batch[i].state, t->batch[i].dist, t->mask[i]);
     FREE(t->table);
     hn_free(t->w);
     hn_free(t->g);

@@ -219,11 +219,11 @@ static void draft_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
             hn_dequantise(HN_BF16, state_of(t, row, layer), (size_t)width, taps + (i * (STATES - 1) + k) * width);
         }
     }
-    const hn_eagle3_batch b = {.texts = 1,
+    const hn_net_batch b = {.texts = 1,
                                .start = start,
                                .token = token,
                                .weight = weight,
-                               .taps = hn_mat_of(taps, logits.rows, head.shape.taps),
+                               .state = hn_mat_of(taps, logits.rows, head.shape.taps),
                                .dist = hn_mat_of(dist, logits.rows, KEPT)};
     hn_eagle3_net_drafts(head.net, head.weights, &b, logits);
 }

@@ -206,7 +206,7 @@ static double rate_of(const hn_learner *l, int step) {
 
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err) {
     hn_learn_made b;
-    hn_learn_batch next;
+    hn_net_batch next;
     l->all_words = l->step < first_stage(l);
     hunch_status st = hn_learn_next_batch(l, &b, &next, err);
     l->all_words = false;
@@ -230,7 +230,7 @@ hunch_status hn_learner_held_out_losses(hn_learner *l, double *losses, hunch_err
     double sum[HN_MOST_STEPS] = {0}, all = 0;
     for (size_t i = 0, taken; i < l->n_judged; i += taken) {
         hn_learn_made b;
-        hn_learn_batch next;
+        hn_net_batch next;
         double one[HN_MOST_STEPS];
         hunch_status st = hn_learn_make_batch(l, l->judged + i, NULL, l->n_judged - i, &b, &next, &taken, err);
         if (st) return st;

@@ -141,13 +141,13 @@ static hn_mat dists_of(hn_learner *l, const hn_learn_made *b) {
     return dist;
 }
 
-static hn_learn_batch batch_end(hn_learner *l, const hn_learn_made *b) {
+static hn_net_batch batch_end(hn_learner *l, const hn_learn_made *b) {
     const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden), dist = dists_of(l, b);
-    return (hn_learn_batch){.texts = b->texts,
+    return (hn_net_batch){.texts = b->texts,
                             .start = l->start,
                             .token = l->token,
                             .before = l->before,
-                            .states = hn_mat_of(l->states, b->rows, (int)l->reads),
+                            .state = hn_mat_of(l->states, b->rows, (int)l->reads),
                             .next = last,
                             .dist = dist,
                             .weight = l->weight,
@@ -180,7 +180,7 @@ static hunch_status need_states(hn_learner *l, const hn_learn_piece *all, const 
 }
 
 hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n, hn_learn_made *b,
-                                 hn_learn_batch *out, size_t *taken, hunch_error *err) {
+                                 hn_net_batch *out, size_t *taken, hunch_error *err) {
     *b = (hn_learn_made){0};
     *taken = hn_learn_fitting(l, all, order, n);
     hunch_status st = need_states(l, all, order, *taken, err);
@@ -193,7 +193,7 @@ hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const
 }
 
 /* A batch does not cross the end of an epoch. */
-hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_learn_batch *out, hunch_error *err) {
+hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_net_batch *out, hunch_error *err) {
     size_t taken;
     if (l->at == l->n_all) {
         l->epoch++;

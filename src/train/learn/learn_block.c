@@ -211,17 +211,10 @@ static double base_share(double done) {
     return done < 0.5 ? 1 - 2 * done : 0;
 }
 
-static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_block_batch batch = {.texts = b->texts,
-                                  .start = b->start,
-                                  .token = b->token,
-                                  .taps = b->states,
-                                  .dist = b->dist,
-                                  .weight = b->weight,
-                                  .dist_row = b->dist_row,
-                                  .seed = b->seed,
-                                  .base_share = base_share(b->done)};
-    return hn_block_net_loss(((blocks *)head)->net, weights, &batch, gradient, losses);
+static double blocks_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
+    hn_net_batch own = *b;
+    own.base_share = base_share(b->done);
+    return hn_block_net_loss(((blocks *)head)->net, weights, &own, gradient, losses);
 }
 
 /* ---- config.json --------------------------------------------------------------------------------------------------------- */

@@ -90,16 +90,8 @@ static void eagle_begin(const void *head, hn_real *w) {
     }
 }
 
-static double eagle_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_eagle_batch batch = {.texts = b->texts,
-                                  .start = b->start,
-                                  .token = b->token,
-                                  .state = b->states,
-                                  .next = b->next,
-                                  .dist = b->dist,
-                                  .weight = b->weight,
-                                  .dist_row = b->dist_row};
-    return hn_eagle_net_loss(((eagle *)head)->net, weights, &batch, gradient, losses);
+static double eagle_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
+    return hn_eagle_net_loss(((eagle *)head)->net, weights, b, gradient, losses);
 }
 
 static json_t *eagle_config(const void *head) {

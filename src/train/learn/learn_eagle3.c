@@ -127,15 +127,8 @@ static void eagle3_begin(const void *head, hn_real *w) {
     if (e->order) hn_clusters_means(output_rows(e), e->order, eagle3_part(e, HN_EAGLE3_CENTROIDS, w));
 }
 
-static double eagle3_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_eagle3_batch batch = {.texts = b->texts,
-                                   .start = b->start,
-                                   .token = b->token,
-                                   .taps = b->states,
-                                   .dist = b->dist,
-                                   .weight = b->weight,
-                                   .dist_row = b->dist_row};
-    return hn_eagle3_net_loss(((eagle3 *)head)->net, weights, &batch, gradient, losses);
+static double eagle3_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
+    return hn_eagle3_net_loss(((eagle3 *)head)->net, weights, b, gradient, losses);
 }
 
 /* ---- config.json -------------------------------------------------------------------------------------------------------- */

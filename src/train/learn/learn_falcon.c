@@ -92,17 +92,8 @@ static void falcon_begin(const void *head, hn_real *w) {
     }
 }
 
-static double falcon_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_falcon_batch batch = {.texts = b->texts,
-                                   .start = b->start,
-                                   .token = b->token,
-                                   .state = b->states,
-                                   .next = b->next,
-                                   .dist = b->dist,
-                                   .weight = b->weight,
-                                   .dist_row = b->dist_row,
-                                   .seed = b->seed};
-    return hn_falcon_net_loss(((falcon *)head)->net, weights, &batch, gradient, losses);
+static double falcon_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
+    return hn_falcon_net_loss(((falcon *)head)->net, weights, b, gradient, losses);
 }
 
 static json_t *falcon_config(const void *head) {

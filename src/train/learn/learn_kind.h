@@ -10,6 +10,7 @@
 #include "train/data/target_rows.h"
 #include "train/learn/target_name.h"
 #include "train/math/parts.h"
+#include "train/nets/net_batch.h"
 
 /* The setting of a head in training; everything that it points to must outlive the head. */
 typedef struct hn_learn_setting {
@@ -24,21 +25,6 @@ typedef struct hn_learn_setting {
     const int *taps; /* layers whose entering states it reads; n_taps 0: it reads the last state, after the norm */
     int n_taps;
 } hn_learn_setting;
-
-typedef struct hn_learn_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h */
-    const int *token;      /* [rows]: the token after the place of the states */
-    const int *before;     /* [texts]: the token at the place of the first row's states */
-    hn_mat states;         /* [rows]: the target's states at the row's place that the head reads */
-    hn_mat next;           /* [rows][hidden]: the last state after the norm, one place later */
-    hn_mat dist;           /* [..][o->vocab]: the target's after the token, for rows with a loss */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist` */
-    uint64_t seed;         /* for random choices of a kind */
-    double done;           /* share of the planned steps, 0 to 1; 1 in checks */
-    const int *label;      /* [rows]: number of the chosen token after the row's token, -1: another token, or the end of the text */
-} hn_learn_batch;
 
 enum { HN_LEARN_PART_NAME = 80 };
 
@@ -76,7 +62,7 @@ struct hn_learn_kind {
     size_t (*read)(const void *head);                  /* number of weights that a draft reads; NULL: all */
     void (*begin)(const void *head, hn_real *weights); /* the same for the same seed */
     /* As hn_eagle3_net_loss. */
-    double (*loss)(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses);
+    double (*loss)(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
     const int *(*order)(const void *head); /* [o->vocab] its outputs, cluster after cluster; NULL, and what it returns: there are none */
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
 };

@@ -97,15 +97,8 @@ static void blocks_begin(const void *head, hn_real *w) {
     }
 }
 
-static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_positions_batch batch = {.texts = b->texts,
-                                      .start = b->start,
-                                      .token = b->token,
-                                      .state = b->states,
-                                      .dist = b->dist,
-                                      .weight = b->weight,
-                                      .dist_row = b->dist_row};
-    return hn_medusa_net_loss(((resblocks *)head)->net, weights, &batch, gradient, losses);
+static double blocks_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
+    return hn_medusa_net_loss(((resblocks *)head)->net, weights, b, gradient, losses);
 }
 
 static json_t *medusa_config(const void *head) {

@@ -132,16 +132,11 @@ static void meta_begin(const void *head, hn_real *w) {
     }
 }
 
-static double meta_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
+static double meta_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
     const int hidden = ((const meta *)head)->shape.hidden;
-    const hn_positions_batch batch = {.texts = b->texts,
-                                      .start = b->start,
-                                      .token = b->token,
-                                      .state = hn_mat_cols(b->states, b->states.cols - hidden, hidden),
-                                      .dist = b->dist,
-                                      .weight = b->weight,
-                                      .dist_row = b->dist_row};
-    return hn_meta_net_loss(((meta *)head)->net, weights, &batch, gradient, losses);
+    hn_net_batch own = *b;
+    own.state = hn_mat_cols(b->state, b->state.cols - hidden, hidden);
+    return hn_meta_net_loss(((meta *)head)->net, weights, &own, gradient, losses);
 }
 
 static json_t *meta_config(const void *head) {

@@ -87,15 +87,8 @@ static void mlp_begin(const void *head, hn_real *w) {
     }
 }
 
-static double mlp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_positions_batch batch = {.texts = b->texts,
-                                      .start = b->start,
-                                      .token = b->token,
-                                      .state = b->states,
-                                      .dist = b->dist,
-                                      .weight = b->weight,
-                                      .dist_row = b->dist_row};
-    return hn_mlp_net_loss(((mlp *)head)->net, weights, &batch, gradient, losses);
+static double mlp_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
+    return hn_mlp_net_loss(((mlp *)head)->net, weights, b, gradient, losses);
 }
 
 static void mlp_usual(hn_learn_options *o) {

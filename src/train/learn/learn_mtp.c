@@ -89,15 +89,8 @@ static void mtp_begin(const void *head, hn_real *w) {
     }
 }
 
-static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_mtp_batch batch = {.texts = b->texts,
-                                .start = b->start,
-                                .token = b->token,
-                                .state = b->states,
-                                .dist = b->dist,
-                                .weight = b->weight,
-                                .dist_row = b->dist_row};
-    return hn_mtp_net_loss(((mtp *)head)->net, weights, &batch, gradient, losses);
+static double mtp_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
+    return hn_mtp_net_loss(((mtp *)head)->net, weights, b, gradient, losses);
 }
 
 /* ---- config.json -------------------------------------------------------------------------------------------------------- */

@@ -62,9 +62,9 @@ size_t hn_learn_fitting(const hn_learner *l, const hn_learn_piece *all, const ui
 /* A batch of the first of n pieces that fit: in the order of `order`, which is that of the epoch from `at` on, NULL: as
  * listed. *taken: their number. Valid until the next one. Errors of computed features (online.h). */
 hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n, hn_learn_made *b,
-                                 hn_learn_batch *out, size_t *taken, hunch_error *err);
+                                 hn_net_batch *out, size_t *taken, hunch_error *err);
 /* HUNCH_REFUSED, with the reason. */
 hunch_status hn_learn_damaged_checkpoint(const char *path, hunch_error *err);
 /* The next batch of the epoch, or the first of the next epoch. */
-hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_learn_batch *out, hunch_error *err);
+hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_net_batch *out, hunch_error *err);
 #endif

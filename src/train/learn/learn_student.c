@@ -92,16 +92,9 @@ static void student_begin(const void *head, hn_real *weights) {
 }
 
 /* One loss: a model has no steps of its own. */
-static double student_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
+static double student_loss(void *head, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
     student *e = head;
-    const hn_student_batch batch = {.texts = b->texts,
-                                    .start = b->start,
-                                    .before = b->before,
-                                    .token = b->token,
-                                    .dist = b->dist,
-                                    .weight = b->weight,
-                                    .dist_row = b->dist_row};
-    const double loss = hn_student_net_loss(e->net, weights, &batch, gradient);
+    const double loss = hn_student_net_loss(e->net, weights, b, gradient);
     for (int k = 0; k < e->s.o->unroll; k++) losses[k] = loss;
     return loss;
 }

@@ -173,7 +173,7 @@ static void dists_of(const int32_t *ids, int n, const int32_t *kept, double *dis
 
 /* Rows [row, ..) of the batch are of this text from `from` on: tokens, weights, and labels, which are nobody else's: *far is the sum of
  * their distances to the distributions one place on. */
-static void check_rows(const hn_learner *l, const hn_learn_batch *b, int row, const int32_t *ids, int n, int own,
+static void check_rows(const hn_learner *l, const hn_net_batch *b, int row, const int32_t *ids, int n, int own,
                        int from, int rows, int *labels, double *far) {
     static double dist[MOST * KEPT];
     dists_of(ids, n, l->tokens.ids, dist);
@@ -203,7 +203,7 @@ static void check_labels(double share, int longest, double temperature) {
     hn_learner *l = open_learner_of(model, &features, &o);
     while (l->at < l->n_all) {
         hn_learn_made made;
-        hn_learn_batch b;
+        hn_net_batch b;
         const size_t at = l->at;
         int own = 0;
         must(hn_learn_next_batch(l, &made, &b, err));

@@ -36,7 +36,7 @@ struct hn_block_net {
     int *dist_row, *before, *place;
     /* of one call */
     hn_real *w, *g;
-    const hn_block_batch *b;
+    const hn_net_batch *b;
 };
 
 static bool is_dflash(const hn_block_net *n) {
@@ -248,7 +248,7 @@ static void copy_rows(hn_mat to, const hn_real *row) {
 static void begin_dflash(hn_block_net *n) {
     hn_team *t = n->s.team;
     const hn_mat fused = texts_of(n, n->fused);
-    hn_linear(t, texts_of(n, n->b->taps), weights_of(n, HN_BLOCK_FC), NULL, fused);
+    hn_linear(t, texts_of(n, n->b->state), weights_of(n, HN_BLOCK_FC), NULL, fused);
     hn_rms_norm(t, fused, weights_of(n, HN_BLOCK_NORM_STATE).p, (hn_real)n->shape.eps, texts_of(n, n->s.beside),
                 n->inverse_state);
     hn_embed(t, n->table, n->token + text_rows(n), masks_of(n, n->s.at[0].z));
@@ -268,7 +268,7 @@ static void begin_pairs(hn_block_net *n) {
     const hn_real eps = (hn_real)n->shape.eps;
     const hn_mat z = n->s.at[0].z, x = n->s.at[0].x, mask = weights_of(n, HN_BLOCK_MASK),
                  embedded = paired(n, n->embedded);
-    hn_linear(t, texts_of(n, n->b->taps), weights_of(n, HN_BLOCK_FC), NULL, texts_of(n, z));
+    hn_linear(t, texts_of(n, n->b->state), weights_of(n, HN_BLOCK_FC), NULL, texts_of(n, z));
     if (n->shape.kind == HN_BLOCK_PEAGLE) {
         hn_linear(t, mask, weights_of(n, HN_BLOCK_FC), NULL, n->mask);
         copy_rows(masks_of(n, z), n->mask.p);
@@ -293,7 +293,7 @@ static void end_dflash(hn_block_net *n) {
     const hn_mat d = texts_of(n, n->s.dbeside);
     hn_rms_norm_back(t, d, texts_of(n, n->fused), weights_of(n, HN_BLOCK_NORM_STATE).p, n->inverse_state, d, false,
                      gradient_of(n, HN_BLOCK_NORM_STATE).p);
-    hn_linear_back(t, d, texts_of(n, n->b->taps), weights_of(n, HN_BLOCK_FC), (hn_mat){0}, false,
+    hn_linear_back(t, d, texts_of(n, n->b->state), weights_of(n, HN_BLOCK_FC), (hn_mat){0}, false,
                    gradient_of(n, HN_BLOCK_FC), NULL);
 }
 
@@ -305,7 +305,7 @@ static void end_pairs(hn_block_net *n) {
                      n->inverse_token, (hn_mat){0}, false, gradient_of(n, norm_token()).p);
     hn_rms_norm_back(t, right_of(n, paired(n, dx)), paired(n, n->s.at[0].z), weights_of(n, HN_BLOCK_NORM_STATE).p,
                      n->inverse_state, paired(n, dz), true, gradient_of(n, HN_BLOCK_NORM_STATE).p);
-    hn_linear_back(t, texts_of(n, dz), texts_of(n, n->b->taps), fc, (hn_mat){0}, false, dfc, NULL);
+    hn_linear_back(t, texts_of(n, dz), texts_of(n, n->b->state), fc, (hn_mat){0}, false, dfc, NULL);
     if (n->shape.kind == HN_BLOCK_DART) {
         add_rows(masks_of(n, dx), dmask.p);
         add_rows(masks_of(n, dz), dmask.p);
@@ -427,7 +427,7 @@ static double all_drafts(hn_block_net *n, const double *sums, double *losses) {
     return loss;
 }
 
-static void begin(hn_block_net *n, hn_real *weights, const hn_block_batch *b, hn_real *gradient) {
+static void begin(hn_block_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->shape.vocab);
     n->w = weights;
     n->g = gradient;
@@ -447,7 +447,7 @@ static void begin(hn_block_net *n, hn_real *weights, const hn_block_batch *b, hn
     if (gradient) n->prefix.g = prefix_of(&n->shape, gradient);
 }
 
-double hn_block_net_loss(hn_block_net *n, hn_real *weights, const hn_block_batch *b, hn_real *gradient,
+double hn_block_net_loss(hn_block_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient,
                          double *losses) {
     double sums[HN_MOST_STEPS];
     begin(n, weights, b, gradient);

@@ -20,6 +20,7 @@
 #ifndef HN_BLOCK_NET_H
 #define HN_BLOCK_NET_H
 #include "train/math/parts.h"
+#include "train/nets/net_batch.h"
 #include "train/nets/block_plan.h"
 #include "train/nets/prefix_net.h"
 #include "train/nets/stack.h"
@@ -79,18 +80,6 @@ hn_mat hn_block_part_of(const hn_block_shape *s, int part, hn_real *vector);
 /* Its name in the folder, of at most 80 bytes. */
 void hn_block_part_name(const hn_block_shape *s, int part, char *out);
 
-typedef struct hn_block_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
-    const int *token;      /* [rows] */
-    hn_mat taps;           /* [rows][taps] */
-    hn_mat dist;           /* [rows][vocab], the target's after the token: hn_target_dist */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
-    uint64_t seed;         /* of the random choices */
-    double base_share;     /* with a prefix: of the loss without it, 0 to 1 */
-} hn_block_batch;
-
 typedef struct hn_block_net hn_block_net;
 
 /* For batches of at most `rows` rows of texts. table [tokens][hidden] and, if it is borrowed, head [vocab][hidden] are
@@ -99,5 +88,5 @@ hunch_status hn_block_net_open(hn_block_net **out, hn_team *t, const hn_block_sh
                                int rows, hunch_error *err);
 void hn_block_net_close(hn_block_net *n); /* NULL is fine */
 /* The whole loss; losses [drafts], the mean of each draft. gradient, unless NULL: adds the gradient of the loss to it. */
-double hn_block_net_loss(hn_block_net *n, hn_real *weights, const hn_block_batch *b, hn_real *gradient, double *losses);
+double hn_block_net_loss(hn_block_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
 #endif

@@ -22,7 +22,7 @@ struct hn_eagle3_net {
     hn_real *inverse;
     /* of one call */
     hn_real *w, *g;
-    const hn_eagle3_batch *b;
+    const hn_net_batch *b;
 };
 
 static void lay_out(void *net, hn_room *r) {
@@ -159,11 +159,11 @@ static void backward(hn_eagle3_net *n, int k) {
     if (k > 0)
         hn_sum(t, now(n, n->u.at[k - 1].dout), dr, now(n, n->u.at[k - 1].dout));
     else
-        hn_linear_back(t, dr, now(n, n->b->taps), weights_of(n, HN_EAGLE3_FC), (hn_mat){0}, false,
+        hn_linear_back(t, dr, now(n, n->b->state), weights_of(n, HN_EAGLE3_FC), (hn_mat){0}, false,
                        gradient_of(n, HN_EAGLE3_FC), NULL);
 }
 
-static void begin(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient) {
+static void begin(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->dist.cols == n->shape.vocab);
     n->w = weights;
     n->g = gradient;
@@ -174,10 +174,10 @@ static void begin(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, 
     if (gradient) n->u.g = layer_of(&n->shape, gradient);
 }
 
-double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient,
+double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient,
                           double *losses) {
     begin(n, weights, b, gradient);
-    hn_linear(n->u.team, now(n, b->taps), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));
+    hn_linear(n->u.team, now(n, b->state), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));
     double sum = 0, share = 1;
     for (int k = 0; k < n->u.steps; k++, share *= n->decay) {
         hn_unrolled_look_ahead(&n->u, k, b->token, b->weight);
@@ -192,11 +192,11 @@ double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_ba
     return sum;
 }
 
-void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_mat logits) {
+void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_mat logits) {
     hn_team *t = n->u.team;
     begin(n, weights, b, NULL);
     assert(logits.rows == hn_unrolled_rows(&n->u) && logits.cols == n->shape.vocab);
-    hn_linear(t, now(n, b->taps), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));
+    hn_linear(t, now(n, b->state), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));
     hn_unrolled_look_ahead(&n->u, 0, b->token, b->weight);
     forward(n, 0);
     hn_rms_norm(t, now(n, n->u.at[0].out), weights_of(n, HN_EAGLE3_NORM).p, (hn_real)n->shape.eps, now(n, n->normed),

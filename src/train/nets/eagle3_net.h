@@ -16,6 +16,7 @@
 #include "train/math/attention_back.h"
 #include "train/math/cluster_loss.h"
 #include "train/math/parts.h"
+#include "train/nets/net_batch.h"
 
 typedef struct hn_eagle3_shape {
     HN_SIZES;  /* hidden: of the head and of the embedding */
@@ -51,16 +52,6 @@ hn_mat hn_eagle3_part_of(const hn_eagle3_shape *s, hn_eagle3_part part, hn_real 
 /* Its name in published checkpoints: "midlayer.self_attn.q_proj.weight". */
 const char *hn_eagle3_part_name(hn_eagle3_part part);
 
-typedef struct hn_eagle3_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
-    const int *token;      /* [rows] */
-    hn_mat taps;           /* [rows][taps] */
-    hn_mat dist;           /* [rows][vocab], the target's: hn_target_dist */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
-} hn_eagle3_batch;
-
 typedef struct hn_eagle3_net hn_eagle3_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which is not trained; it, the team, and
@@ -70,8 +61,8 @@ hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3
 void hn_eagle3_net_close(hn_eagle3_net *n); /* NULL is fine */
 /* The whole loss; losses [steps], those of the steps. gradient, unless NULL: adds the gradient of the loss to it. The
  * loss of a step without any weight is 0. */
-double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient,
+double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient,
                           double *losses);
 /* The logits of step 0, whose softmax is the distribution of the head's first draft after each row: [rows][vocab]. */
-void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_mat logits);
+void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_mat logits);
 #endif

@@ -22,7 +22,7 @@ struct hn_eagle_net {
     hn_real *scaled; /* weights of rows times a share */
     /* of one call */
     hn_real *w, *g;
-    const hn_eagle_batch *b;
+    const hn_net_batch *b;
 };
 
 static void lay_out(void *net, hn_room *r) {
@@ -125,7 +125,7 @@ static void backward(hn_eagle_net *n, int k) {
                    part_of(n, HN_EAGLE_FC, n->g), bias_of(n, n->g));
 }
 
-double hn_eagle_net_loss(hn_eagle_net *n, hn_real *weights, const hn_eagle_batch *b, hn_real *gradient,
+double hn_eagle_net_loss(hn_eagle_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient,
                          double *losses) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->dist.cols == n->frozen.head.rows);
     n->w = weights;

@@ -16,6 +16,7 @@
 #define HN_EAGLE_NET_H
 #include "train/math/attention_back.h"
 #include "train/math/parts.h"
+#include "train/nets/net_batch.h"
 
 typedef struct hn_eagle_shape {
     HN_SIZES;
@@ -41,16 +42,6 @@ size_t hn_eagle_count(const hn_eagle_shape *s);
 hn_mat hn_eagle_part_of(const hn_eagle_shape *s, hn_eagle_part part, hn_real *vector);
 const char *hn_eagle_part_name(hn_eagle_part part); /* "layers.0.self_attn.q_proj.weight" */
 
-typedef struct hn_eagle_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
-    const int *token;      /* [rows] */
-    hn_mat state, next;    /* [rows][hidden]: the target's at the row's place, and one place on */
-    hn_mat dist;           /* [rows][vocabulary], the target's after the token: hn_target_dist */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
-} hn_eagle_batch;
-
 typedef struct hn_eagle_frozen {
     hn_mat table; /* the target's embedding [tokens][hidden] */
     hn_mat head;  /* its output matrix [vocabulary][hidden] */
@@ -63,5 +54,5 @@ hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_sh
                                double dist_share, const hn_eagle_frozen *f, int rows, hunch_error *err);
 void hn_eagle_net_close(hn_eagle_net *n); /* NULL is fine */
 /* The whole loss; losses [steps], those of the steps. gradient, unless NULL: adds the gradient of the loss to it. */
-double hn_eagle_net_loss(hn_eagle_net *n, hn_real *weights, const hn_eagle_batch *b, hn_real *gradient, double *losses);
+double hn_eagle_net_loss(hn_eagle_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
 #endif

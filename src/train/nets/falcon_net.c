@@ -27,7 +27,7 @@ struct hn_falcon_net {
     hn_real *weight, *scaled, *l1, *ce;
     /* of one call */
     hn_real *w, *g;
-    const hn_falcon_batch *b;
+    const hn_net_batch *b;
 };
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static int place_of(const hn_falcon_net *n, int pass, int block, int j) {
 }
 
 static void place_rows(hn_falcon_net *n, int pass) {
-    const hn_falcon_batch *b = n->b;
+    const hn_net_batch *b = n->b;
     const int hidden = n->shape.hidden, texts = text_rows(n);
     const size_t bytes = (size_t)hidden * sizeof(hn_real);
     for (int text = 0; text < b->texts; text++) {
@@ -158,7 +158,7 @@ static void place_rows(hn_falcon_net *n, int pass) {
 
 /* The rows of blocks with labels: those of k - 1 places after their own in `next` and `dist`. */
 static void pick_rows(hn_falcon_net *n, int pass) {
-    const hn_falcon_batch *b = n->b;
+    const hn_net_batch *b = n->b;
     const int k = n->shape.span;
     double all = 0;
     n->n = 0;
@@ -276,7 +276,7 @@ static void begin_pass(hn_falcon_net *n, int pass) {
     pick_rows(n, pass);
 }
 
-double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_falcon_batch *b, hn_real *gradient, double *losses) {
+double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->head.rows);
     double sum = 0, sums[2 * HN_MOST_BLOCK] = {0};
     n->w = weights;

@@ -18,6 +18,7 @@
 #ifndef HN_FALCON_NET_H
 #define HN_FALCON_NET_H
 #include "train/math/parts.h"
+#include "train/nets/net_batch.h"
 #include "train/nets/stack.h"
 
 typedef struct hn_falcon_shape {
@@ -49,19 +50,6 @@ size_t hn_falcon_count(const hn_falcon_shape *s);
 hn_mat hn_falcon_part_of(const hn_falcon_shape *s, hn_falcon_part part, hn_real *vector);
 const char *hn_falcon_part_name(hn_falcon_part part); /* as in its release: "lstm.weight_ih_l0" */
 
-typedef struct hn_falcon_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
-    const int *token;      /* [rows] */
-    hn_mat state;          /* [rows][hidden]: the target's at the row's place */
-    hn_mat next;           /* [rows][hidden]: one place on */
-    hn_mat dist;           /* [..][vocabulary], the target's after the token */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
-    uint64_t seed;         /* of the cuts of texts */
-    bool same_guesses;     /* pass 1 reads the guesses of the call before, for the same batch: for tests of gradients */
-} hn_falcon_batch;
-
 typedef struct hn_falcon_net hn_falcon_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden] and head [vocabulary][hidden] are not trained; they, the
@@ -70,5 +58,5 @@ hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon
                                 int rows, hunch_error *err);
 void hn_falcon_net_close(hn_falcon_net *n); /* NULL is fine */
 /* The whole loss; losses [passes * span], the mean of each draft. gradient, unless NULL: adds the gradient of the loss to it. */
-double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_falcon_batch *b, hn_real *gradient, double *losses);
+double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
 #endif

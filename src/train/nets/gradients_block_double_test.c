@@ -71,7 +71,7 @@ static void test_attention(void **state) {
 
 typedef struct head_case {
     hn_block_net *net;
-    hn_block_batch batch;
+    hn_net_batch batch;
     hn_real *w;
 } head_case;
 
@@ -110,7 +110,8 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed),
                  taps = wide_matrix(15, 12, 1, &seed);
     const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
-    head_case o = {.batch = {3, start, token, taps, dist, weight, NULL, 3, 0.3}, .w = numbers(n, &seed)};
+    head_case o = {.batch = {.texts = 3, .start = start, .token = token, .state = taps, .dist = dist, .weight = weight, .seed = 3,
+                             .base_share = 0.3}, .w = numbers(n, &seed)};
     hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_block_net_open(&o.net, &team, &s, table, head, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);

@@ -301,7 +301,7 @@ static void test_attention(void **state) {
 
 typedef struct head_case {
     hn_eagle3_net *net;
-    hn_eagle3_batch batch;
+    hn_net_batch batch;
     hn_real *w;
     int steps;
 } head_case;
@@ -322,7 +322,8 @@ static void check_head(bool norm_before_residual, int steps, int clusters) {
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), dist = wide_matrix(15, 9, 1, &seed);
     head_case o = {
-        .batch = {3, start, token, wide_matrix(15, 12, 1, &seed), dist, weight}, .w = numbers(n, &seed), .steps = steps};
+        .batch = {.texts = 3, .start = start, .token = token, .state = wide_matrix(15, 12, 1, &seed), .dist = dist,
+                  .weight = weight}, .w = numbers(n, &seed), .steps = steps};
     const hn_mat logits = copy_of(dist);
     hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_eagle3_net_open(&o.net, &team, &s, steps, 0.8, table, 20, &err), HUNCH_OK);
@@ -339,7 +340,7 @@ static void check_head(bool norm_before_residual, int steps, int clusters) {
     hn_eagle3_net_close(o.net);
     hn_free(g);
     hn_free(o.w);
-    hn_free(o.batch.taps.p);
+    hn_free(o.batch.state.p);
     hn_free(dist.p);
     hn_free(logits.p);
     hn_free(table.p);
@@ -356,7 +357,7 @@ static void test_eagle3(void **state) {
 
 typedef struct eagle_case {
     hn_eagle_net *net;
-    hn_eagle_batch batch;
+    hn_net_batch batch;
     hn_real *w;
 } eagle_case;
 
@@ -378,7 +379,8 @@ static void test_eagle(void **state) {
     const hn_eagle_frozen frozen = {wide_matrix(10, 8, 0, &seed), wide_matrix(9, 8, 0, &seed)};
     const hn_mat state_of = wide_matrix(15, 8, 1, &seed), next = wide_matrix(15, 8, 0, &seed);
     const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
-    eagle_case o = {.batch = {3, start, token, state_of, next, dist, weight}, .w = numbers(n, &seed)};
+    eagle_case o = {.batch = {.texts = 3, .start = start, .token = token, .state = state_of, .next = next, .dist = dist,
+                              .weight = weight}, .w = numbers(n, &seed)};
     hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_eagle_net_open(&o.net, &team, &s, 1, 1, 0.1, &frozen, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
@@ -398,7 +400,7 @@ static void test_eagle(void **state) {
 
 typedef struct mtp_case {
     hn_mtp_net *net;
-    hn_mtp_batch batch;
+    hn_net_batch batch;
     hn_real *w;
 } mtp_case;
 
@@ -418,7 +420,8 @@ static void check_mtp(int steps, int modules) {
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed);
     const hn_mat state_of = wide_matrix(15, 8, 1, &seed), dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
-    mtp_case o = {.batch = {3, start, token, state_of, dist, weight, NULL}, .w = numbers(n, &seed)};
+    mtp_case o = {.batch = {.texts = 3, .start = start, .token = token, .state = state_of, .dist = dist,
+                            .weight = weight}, .w = numbers(n, &seed)};
     hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_mtp_net_open(&o.net, &team, &s, steps, 0.6, table, head, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
@@ -460,7 +463,7 @@ static void test_mtp_alone(void **state) {
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed), state_of = wide_matrix(9, 8, 1, &seed);
     const hn_mat dist = wide_matrix(9, 9, 1, &seed), logits = copy_of(dist);
-    const hn_mtp_batch batch = {1, start, token, state_of, dist, weight, NULL};
+    const hn_net_batch batch = {.texts = 1, .start = start, .token = token, .state = state_of, .dist = dist, .weight = weight};
     hn_real *w = hn_zalloc(2 * n, sizeof *w), *one = numbers(n, &seed);
     double losses[2][2];
     memcpy(w, one, n * sizeof *w);

@@ -57,7 +57,7 @@ static const int token[ROWS] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 
 typedef struct falcon_case {
     hn_falcon_net *net;
     hn_falcon_shape shape;
-    hn_falcon_batch batch;
+    hn_net_batch batch;
     hn_mat table, head;
     hn_real weight[ROWS], *w;
 } falcon_case;
@@ -73,9 +73,9 @@ static void open_case(falcon_case *o, int together, int passes) {
     hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     hn_free(logits.p);
     for (int i = 0; i < ROWS; i++) o->weight[i] = i % 5 == 3 ? 0 : 1 + i % 3;
-    o->batch = (hn_falcon_batch){
-        3,    start, token, wide_matrix(ROWS, HIDDEN, 1, &seed), wide_matrix(ROWS, HIDDEN, 2, &seed), dist, o->weight,
-        NULL, 9,     false};
+    o->batch = (hn_net_batch){.texts = 3, .start = start, .token = token, .dist = dist, .weight = o->weight, .seed = 9};
+    o->batch.state = wide_matrix(ROWS, HIDDEN, 1, &seed);
+    o->batch.next = wide_matrix(ROWS, HIDDEN, 2, &seed);
     assert_int_equal(hn_falcon_net_open(&o->net, &team, &o->shape, o->table, o->head, ROWS, &err), HUNCH_OK);
 }
 

@@ -64,7 +64,7 @@ static const double decay = 0.7;
 
 /* Texts of 5, 1 and 9 rows: the second has no row with a token two places later. */
 typedef struct data {
-    hn_positions_batch batch;
+    hn_net_batch batch;
     hn_mat table, dist;
 } data;
 
@@ -75,7 +75,8 @@ static data data_of(uint64_t *seed) {
     const hn_mat logits = copy_of(d.dist);
     hn_target_dist(&team, logits, NULL, d.dist, NULL, NULL);
     hn_free(logits.p);
-    d.batch = (hn_positions_batch){3, start, token, wide_matrix(ROWS, HIDDEN, 1, seed), d.dist, weight, NULL};
+    d.batch = (hn_net_batch){.texts = 3, .start = start, .token = token, .dist = d.dist, .weight = weight};
+    d.batch.state = wide_matrix(ROWS, HIDDEN, 1, seed);
     return d;
 }
 

@@ -75,7 +75,7 @@ static void test_values(void **state) {
 
 typedef struct model_case {
     hn_student_net *net;
-    hn_student_batch batch;
+    hn_net_batch batch;
     hn_real *w;
 } model_case;
 
@@ -103,7 +103,8 @@ static void check_model(hn_divergence d, bool head_norms) {
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed);
     const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
-    model_case o = {.batch = {3, start, before, token, dist, weight, NULL}, .w = numbers(n, &seed)};
+    model_case o = {.batch = {.texts = 3, .start = start, .before = before, .token = token, .dist = dist,
+                              .weight = weight}, .w = numbers(n, &seed)};
     hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_student_net_open(&o.net, &team, &s, d, table, head, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);

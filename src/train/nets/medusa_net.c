@@ -123,7 +123,7 @@ static hn_mat input_of(const hn_medusa_net *n, int k) {
 
 /* ---- forwards ------------------------------------------------------------------------------------------------------------ */
 
-static void gather(hn_medusa_net *n, const hn_positions_batch *b, int k) {
+static void gather(hn_medusa_net *n, const hn_net_batch *b, int k) {
     const int hidden = n->shape.hidden;
     hn_ahead_copy(&n->ahead, b->state, n->shape.grounded ? hn_mat_cols(now(n, n->joined), 0, hidden) : now(n, n->y[0]));
     for (int j = 0; n->shape.grounded && j <= k; j++) {
@@ -165,7 +165,7 @@ static void backward(hn_medusa_net *n, int k) {
     }
 }
 
-double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses) {
+double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->dist.cols == n->shape.vocab);
     double sum = 0, share = 1;
     n->w = weights;

@@ -49,5 +49,5 @@ hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_team *t, const hn_medusa
 void hn_medusa_net_close(hn_medusa_net *n); /* NULL is fine */
 /* The whole loss; losses [positions], those of the positions without their decay. gradient, unless NULL: adds the
  * gradient of the loss to it. */
-double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses);
+double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
 #endif

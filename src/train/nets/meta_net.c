@@ -23,7 +23,7 @@ struct hn_meta_net {
     hn_real *inverse;
     /* of one call */
     hn_real *w, *g;
-    const hn_positions_batch *b;
+    const hn_net_batch *b;
 };
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static double output(hn_meta_net *n) {
     return loss;
 }
 
-double hn_meta_net_loss(hn_meta_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses) {
+double hn_meta_net_loss(hn_meta_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->head.rows);
     double sum = 0, share = 1;
     n->w = weights;

@@ -49,5 +49,5 @@ typedef struct hn_meta_net hn_meta_net;
 hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape *s, double decay, hn_mat head, int rows, hunch_error *err);
 void hn_meta_net_close(hn_meta_net *n); /* NULL is fine */
 /* As hn_medusa_net_loss. */
-double hn_meta_net_loss(hn_meta_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses);
+double hn_meta_net_loss(hn_meta_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
 #endif

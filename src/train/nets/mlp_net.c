@@ -41,7 +41,7 @@ struct hn_mlp_net {
     hn_mat dgates, dout;            /* with a cell: [4 inner], [inner] */
     hn_mat some, dsome, logits;     /* of the rows with a loss */
     hn_real *w, *g;
-    const hn_positions_batch *b;
+    const hn_net_batch *b;
 };
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static hn_mlp_part product_of(int k) {
 
 /* A row whose text ends before that reads any token: it has no loss from there on. */
 static void look_ahead(hn_mlp_net *n, int k) {
-    const hn_positions_batch *b = n->b;
+    const hn_net_batch *b = n->b;
     for (int text = 0; text < b->texts; text++)
         for (int i = b->start[text], end = b->start[text + 1]; i < end; i++)
             n->at[k].token[i] = b->token[i + k < end ? i + k : end - 1];
@@ -270,7 +270,7 @@ static void backward(hn_mlp_net *n, int k) {
     hn_embed_back(t, d, at->token, gradient_of(n, HN_MLP_EMBEDDING));
 }
 
-double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses) {
+double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->dist.cols == n->shape.vocab);
     double sum = 0, share = 1;
     n->w = weights;

@@ -48,5 +48,5 @@ typedef struct hn_mlp_net hn_mlp_net;
 hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_team *t, const hn_mlp_shape *s, double decay, int rows, hunch_error *err);
 void hn_mlp_net_close(hn_mlp_net *n); /* NULL is fine */
 /* As hn_medusa_net_loss. */
-double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses);
+double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
 #endif

@@ -28,7 +28,7 @@ struct hn_mtp_net {
     hn_mat embedded, logits, dx, djoined;
     /* of one call */
     hn_real *w, *g;
-    const hn_mtp_batch *b;
+    const hn_net_batch *b;
 };
 
 static void lay_out(void *net, hn_room *r) {
@@ -179,7 +179,7 @@ static double shares(const hn_mtp_net *n) {
     return sum;
 }
 
-double hn_mtp_net_loss(hn_mtp_net *n, hn_real *weights, const hn_mtp_batch *b, hn_real *gradient, double *losses) {
+double hn_mtp_net_loss(hn_mtp_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->dist.cols == n->head.rows);
     n->w = weights;
     n->g = gradient;

@@ -20,6 +20,7 @@
 #define HN_MTP_NET_H
 #include "train/math/attention_back.h"
 #include "train/math/parts.h"
+#include "train/nets/net_batch.h"
 
 typedef struct hn_mtp_shape {
     HN_SIZES;
@@ -50,16 +51,6 @@ size_t hn_mtp_count(const hn_mtp_shape *s);
 hn_mat hn_mtp_part_of(const hn_mtp_shape *s, int part, hn_real *vector);
 void hn_mtp_part_name(int part, char *out); /* as in speculators: "mtp_layers.0.input_proj.weight", of at most 80 bytes */
 
-typedef struct hn_mtp_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
-    const int *token;      /* [rows] */
-    hn_mat state;          /* [rows][hidden]: the target's at the row's place */
-    hn_mat dist;           /* [rows][vocabulary], the target's after the token: hn_target_dist */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
-} hn_mtp_batch;
-
 typedef struct hn_mtp_net hn_mtp_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden] and head [vocabulary][hidden], the target's, are not
@@ -68,5 +59,5 @@ hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s
                              hn_mat head, int rows, hunch_error *err);
 void hn_mtp_net_close(hn_mtp_net *n); /* NULL is fine */
 /* As hn_eagle3_net_loss. */
-double hn_mtp_net_loss(hn_mtp_net *n, hn_real *weights, const hn_mtp_batch *b, hn_real *gradient, double *losses);
+double hn_mtp_net_loss(hn_mtp_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);
 #endif

@@ -13,7 +13,7 @@ void hn_ahead_lay_out(hn_ahead *a, int most_rows, hn_room *r) {
     a->losses = hn_room_mat(r, most_rows, 1).p;
 }
 
-void hn_ahead_pick(hn_ahead *a, const hn_positions_batch *b, int k, double share) {
+void hn_ahead_pick(hn_ahead *a, const hn_net_batch *b, int k, double share) {
     double all = 0;
     a->n = 0;
     for (int text = 0; text < b->texts; text++)
@@ -27,7 +27,7 @@ void hn_ahead_pick(hn_ahead *a, const hn_positions_batch *b, int k, double share
     for (int n = 0; n < a->n; n++) a->weight[n] = (hn_real)((double)a->weight[n] * share / all);
 }
 
-void hn_ahead_tokens(hn_ahead *a, const hn_positions_batch *b, int j) {
+void hn_ahead_tokens(hn_ahead *a, const hn_net_batch *b, int j) {
     for (int n = 0; n < a->n; n++) a->token[n] = b->token[a->row[n] + j];
 }
 

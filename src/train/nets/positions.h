@@ -7,16 +7,7 @@
 #ifndef HN_POSITIONS_H
 #define HN_POSITIONS_H
 #include "train/math/room.h"
-
-typedef struct hn_positions_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
-    const int *token;      /* [rows]: after the row's place */
-    hn_mat state;          /* [rows][hidden]: the target's at the row's place */
-    hn_mat dist;           /* [..][vocabulary], the target's after the token */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
-} hn_positions_batch;
+#include "train/nets/net_batch.h"
 
 /* The rows of a position. */
 typedef struct hn_ahead {
@@ -30,9 +21,9 @@ typedef struct hn_ahead {
 
 void hn_ahead_lay_out(hn_ahead *a, int most_rows, hn_room *r);
 /* Sets the rows of position k. share: the weight of the position's loss in the whole. */
-void hn_ahead_pick(hn_ahead *a, const hn_positions_batch *b, int k, double share);
+void hn_ahead_pick(hn_ahead *a, const hn_net_batch *b, int k, double share);
 /* Sets a->token to the tokens j places after the rows' own; j is at most the position. */
-void hn_ahead_tokens(hn_ahead *a, const hn_positions_batch *b, int j);
+void hn_ahead_tokens(hn_ahead *a, const hn_net_batch *b, int j);
 /* to [n][cols of from] = those rows of from. */
 void hn_ahead_copy(const hn_ahead *a, hn_mat from, hn_mat to);
 #endif

@@ -124,7 +124,7 @@ void hn_student_net_close(hn_student_net *n) {
 /* ---- a batch ------------------------------------------------------------------------------------------------------- */
 
 /* Sets the rows of the stack, and shares of those with a loss, which add up to 1. Returns their number. */
-static int place_rows(hn_student_net *n, const hn_student_batch *b) {
+static int place_rows(hn_student_net *n, const hn_net_batch *b) {
     int count = 0;
     double all = 0;
     for (int text = 0; text < b->texts; text++) {
@@ -150,7 +150,7 @@ static int place_rows(hn_student_net *n, const hn_student_batch *b) {
     return count;
 }
 
-static void begin(hn_student_net *n, const hn_student_batch *b) {
+static void begin(hn_student_net *n, const hn_net_batch *b) {
     const hn_stack *s = &n->s;
     n->s.texts = b->texts;
     n->s.start = n->start;
@@ -164,7 +164,7 @@ static void begin(hn_student_net *n, const hn_student_batch *b) {
 }
 
 /* The loss of the rows with one; and, with gradients, dz. */
-static double output(hn_student_net *n, const hn_student_batch *b, int count) {
+static double output(hn_student_net *n, const hn_net_batch *b, int count) {
     hn_team *t = n->s.team;
     const size_t bytes = (size_t)n->shape.hidden * sizeof(hn_real);
     const int norm = hn_student_parts(&n->shape) - 1;
@@ -184,7 +184,7 @@ static double output(hn_student_net *n, const hn_student_batch *b, int count) {
     return loss;
 }
 
-double hn_student_net_loss(hn_student_net *n, hn_real *weights, const hn_student_batch *b, hn_real *gradient) {
+double hn_student_net_loss(hn_student_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient) {
     assert(b->start[0] == 0 && 2 * b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->head.rows);
     n->w = weights;
     n->g = gradient;

@@ -10,6 +10,7 @@
 #define HN_STUDENT_NET_H
 #include "train/math/divergence.h"
 #include "train/math/parts.h"
+#include "train/nets/net_batch.h"
 #include "train/nets/stack.h"
 
 typedef struct hn_student_shape {
@@ -30,16 +31,6 @@ hn_mat hn_student_part_of(const hn_student_shape *s, int part, hn_real *vector);
 void hn_student_part_name(const hn_student_shape *s, int part, char *out); /* as in transformers, of at most 80 bytes */
 hn_stack_layer hn_student_layer_of(const hn_student_shape *s, int layer, hn_real *vector);
 
-typedef struct hn_student_batch {
-    int texts;
-    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
-    const int *before;     /* [texts]: the token before the first row's */
-    const int *token;      /* [rows] */
-    hn_mat dist;           /* [rows][vocabulary], the target's after the token: hn_target_dist */
-    const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
-} hn_student_batch;
-
 typedef struct hn_student_net hn_student_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden] and head [vocabulary][hidden] are not trained; they, the
@@ -48,5 +39,5 @@ hunch_status hn_student_net_open(hn_student_net **out, hn_team *t, const hn_stud
                                  hn_mat table, hn_mat head, int rows, hunch_error *err);
 void hn_student_net_close(hn_student_net *n); /* NULL is fine */
 /* The loss; gradient, unless NULL: adds the gradient of the loss to it. Without any weight it is 0. */
-double hn_student_net_loss(hn_student_net *n, hn_real *weights, const hn_student_batch *b, hn_real *gradient);
+double hn_student_net_loss(hn_student_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient);
 #endif
