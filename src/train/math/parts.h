@@ -25,6 +25,17 @@ typedef struct hn_part_row {
     hn_width rows, cols;
 } hn_part_row;
 
+/* Rows of the matrices of a layer of Llama's, of a network whose parts are NET_Q and so on; inputs: of q, k and v. */
+#define HN_LAYER_PARTS(NET, front, POST, inputs)                                                  \
+    [NET##_Q] = {front "self_attn.q_proj.weight", HN_WIDTH_QUERIES, inputs},                      \
+    [NET##_K] = {front "self_attn.k_proj.weight", HN_WIDTH_KEYS, inputs},                         \
+    [NET##_V] = {front "self_attn.v_proj.weight", HN_WIDTH_KEYS, inputs},                         \
+    [NET##_O] = {front "self_attn.o_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_QUERIES},             \
+    [NET##_##POST] = {front "post_attention_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},    \
+    [NET##_GATE] = {front "mlp.gate_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},                 \
+    [NET##_UP] = {front "mlp.up_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},                     \
+    [NET##_DOWN] = {front "mlp.down_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_FFN}
+
 /* Of a network's layers. */
 typedef struct hn_sizes {
     int hidden, heads, kv_heads, head_dim, ffn;

@@ -6,14 +6,7 @@
 static const hn_part_row parts[HN_EAGLE_PARTS] = {
     [HN_EAGLE_FC] = {"fc.weight", HN_WIDTH_HIDDEN, HN_WIDTH_PAIR},
     [HN_EAGLE_FC_BIAS] = {"fc.bias", HN_WIDTH_OWN, HN_WIDTH_HIDDEN},
-    [HN_EAGLE_Q] = {"layers.0.self_attn.q_proj.weight", HN_WIDTH_QUERIES, HN_WIDTH_HIDDEN},
-    [HN_EAGLE_K] = {"layers.0.self_attn.k_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
-    [HN_EAGLE_V] = {"layers.0.self_attn.v_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
-    [HN_EAGLE_O] = {"layers.0.self_attn.o_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_QUERIES},
-    [HN_EAGLE_NORM_POST] = {"layers.0.post_attention_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
-    [HN_EAGLE_GATE] = {"layers.0.mlp.gate_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
-    [HN_EAGLE_UP] = {"layers.0.mlp.up_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
-    [HN_EAGLE_DOWN] = {"layers.0.mlp.down_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_FFN}};
+    HN_LAYER_PARTS(HN_EAGLE, "layers.0.", NORM_POST, HN_WIDTH_HIDDEN)};
 
 static hn_mat shape_of(const void *shape, int part) {
     const hn_eagle_shape *s = shape;

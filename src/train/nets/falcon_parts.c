@@ -10,14 +10,7 @@ static const hn_part_row parts[HN_FALCON_PARTS] = {
     [HN_FALCON_BIAS_2] = {"lstm.bias_ih_l1", HN_WIDTH_ONE, HN_WIDTH_GATES},
     [HN_FALCON_STATE_BIAS_1] = {"lstm.bias_hh_l0", HN_WIDTH_ONE, HN_WIDTH_GATES},
     [HN_FALCON_STATE_BIAS_2] = {"lstm.bias_hh_l1", HN_WIDTH_ONE, HN_WIDTH_GATES},
-    [HN_FALCON_Q] = {"layers.0.self_attn.q_proj.weight", HN_WIDTH_QUERIES, HN_WIDTH_HIDDEN},
-    [HN_FALCON_K] = {"layers.0.self_attn.k_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
-    [HN_FALCON_V] = {"layers.0.self_attn.v_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
-    [HN_FALCON_O] = {"layers.0.self_attn.o_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_QUERIES},
-    [HN_FALCON_POST] = {"layers.0.post_attention_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
-    [HN_FALCON_GATE] = {"layers.0.mlp.gate_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
-    [HN_FALCON_UP] = {"layers.0.mlp.up_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
-    [HN_FALCON_DOWN] = {"layers.0.mlp.down_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_FFN}};
+    HN_LAYER_PARTS(HN_FALCON, "layers.0.", POST, HN_WIDTH_HIDDEN)};
 
 static hn_mat shape_of(const void *shape, int part) {
     const hn_falcon_shape *s = shape;

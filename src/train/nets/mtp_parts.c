@@ -10,16 +10,9 @@ static const hn_part_row parts[HN_MTP_PARTS] = {
     [HN_MTP_NORM_HIDDEN] = {"hidden_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
     [HN_MTP_FC] = {"input_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_PAIR},
     [HN_MTP_NORM_INPUT] = {"input_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
-    [HN_MTP_Q] = {"self_attn.q_proj.weight", HN_WIDTH_QUERIES, HN_WIDTH_HIDDEN},
-    [HN_MTP_K] = {"self_attn.k_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
-    [HN_MTP_V] = {"self_attn.v_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
-    [HN_MTP_O] = {"self_attn.o_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_QUERIES},
+    HN_LAYER_PARTS(HN_MTP, "", NORM_POST, HN_WIDTH_HIDDEN),
     [HN_MTP_Q_NORM] = {"self_attn.q_norm.weight", HN_WIDTH_ONE, HN_WIDTH_HEAD},
     [HN_MTP_K_NORM] = {"self_attn.k_norm.weight", HN_WIDTH_ONE, HN_WIDTH_HEAD},
-    [HN_MTP_NORM_POST] = {"post_attention_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
-    [HN_MTP_GATE] = {"mlp.gate_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
-    [HN_MTP_UP] = {"mlp.up_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
-    [HN_MTP_DOWN] = {"mlp.down_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_FFN},
     [HN_MTP_NORM_OUTPUT] = {"final_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN}};
 
 static hn_mat shape_of(const void *shape, int part) {
