@@ -13,9 +13,13 @@ enum { MOST_GOLDENS = 80, GOLDEN_NAME = 64 };
 typedef bool golden_has(const hn_arch *a);
 
 HELPER bool golden_any(const hn_arch *a HN_UNUSED) { return true; }
+/* Something of its texts is kept for the rows of a window alone; beside a state rows are kept until it has them. */
 HELPER bool golden_windows(const hn_arch *a) {
+    const hn_layers of = hn_layers_of(a);
+    hn_cache_group group[HN_MODEL_GROUPS];
     bool windows = false;
-    for (int i = 0; i < a->layers; i++) windows |= hn_layer_attends(&a->layer[i]) && a->layer[i].window > 0;
+    const int n = hn_kv_groups(of, HN_BF16, group, NULL);
+    for (int g = 0; g < n; g++) windows |= group[g].window > 0 && (group[g].kind == HN_CACHE_KV || !hn_model_is_recurrent(of));
     return windows;
 }
 /* All layers have grouped-query attention alone, with keys and values of their own. */

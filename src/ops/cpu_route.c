@@ -84,7 +84,7 @@ static void route_row(const hn_router *r, float *score, int32_t *id, float *shar
     }
     for (int i = 0; i < n; i++) sum += share[i] = score[id[i]];
     for (int i = 0; i < n; i++) {
-        if (r->normalised) share[i] /= sum + 1e-20f; /* as the reference does: sigmoids may all be 0 */
+        if (r->normalised) share[i] /= sum + (r->sum_more > 0 ? r->sum_more : 1e-20f); /* as the reference does: sigmoids may all be 0 */
         share[i] *= r->scale;
         if (r->expert_scale.mem) share[i] *= hn_host_f32(r->expert_scale)[id[i]];
     }

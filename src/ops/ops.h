@@ -290,6 +290,7 @@ typedef struct hn_router {
     int groups, groups_used; /* 0 or 1: one group */
     bool largest;            /* groups are compared by their largest alone */
     float scale;
+    float sum_more;          /* added to the sum by which they are divided; 0: 1e-20 */
     hn_buf bias;             /* f32 [experts]; mem NULL: none */
     hn_buf expert_scale;     /* f32 [experts]: the weight of an expert is multiplied by its own at last; mem NULL: not at all */
 } hn_router;

@@ -362,6 +362,7 @@ hunch_status hn_family_sliding(const hn_source *src, int *window, hunch_error *e
 double hn_usual_value_dim(const hn_arch *a, const hn_layer_desc *l);
 double hn_scale_of_heads(const hn_arch *a, const hn_layer_desc *l); /* `follows`: 1 / sqrt(head size) */
 hunch_status hn_read_rotated(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
+hunch_status hn_read_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
 hunch_status hn_read_gate_up(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
 bool hn_unusual_heads(const hn_arch *a, const hn_key_row *k, double *v); /* `written`: sizes that do not follow from the width */
 bool hn_any_window(const hn_arch *a, const hn_key_row *k, double *window); /* `written`: one of the windows */
@@ -389,6 +390,8 @@ const hn_key *hn_family_key_of(hn_key_buf *k, const hn_family *f, const char *su
 
 /* From what was read of all: which layers have experts, and how rows choose. */
 hunch_status hn_moe_finish(hn_arch *a, hn_source *src, hunch_error *err);
+double hn_moe_layers(const hn_arch *a); /* `up_to`, and `written`, of the number of dense layers before those with experts */
+bool hn_moe_first(const hn_arch *a, const hn_key_row *k, double *v);
 bool hn_unusual_choice(const hn_arch *a, const hn_key_row *k, double *v); /* `written` of how rows choose */
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src); /* finds the tensors that hold the experts of each layer */
 

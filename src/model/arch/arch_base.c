@@ -35,6 +35,31 @@ hunch_status hn_read_gate_up(const hn_key_reading *r, const hn_key_row *k, doubl
     return HUNCH_OK;
 }
 
+/* The number of key heads; in a list that has 0 for the layers without any, that of the others. */
+hunch_status hn_read_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    hn_key_buf key;
+    const hn_key *one = hn_family_key_of(&key, r->a->family, k->gguf, k->folder, k->least, k->most, r->l->heads);
+    const char *path = hn_source_path(r->src);
+    const hn_array *list = NULL;
+    if (hn_source_get_kind(r->src) != HN_SOURCE_GGUF || hn_source_array(r->src, one->gguf, &list, NULL) || !list ||
+        hn_array_is_strings(list)) {
+        int n = 0;
+        const hunch_status st = hn_key_int(r->src, one, &n, err);
+        *v = n;
+        return st;
+    }
+    for (size_t i = 0; i < hn_array_count(list); i++) {
+        const double n = hn_array_number(list, i);
+        if (n != 0 && (!(n >= k->least && n <= k->most) || n != floor(n) || (*v > 0 && n != *v)))
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g for layer %zu, expected 0 or one number of all other layers", path, one->gguf,
+                           n, i);
+        if (n > *v) *v = n;
+    }
+    return *v > 0 ? HUNCH_OK
+                  : hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %zu without any number above 0, expected one of layers with attention",
+                            path, one->gguf, hn_array_count(list));
+}
+
 /* A folder's part of a head that is rotated: the smaller of two keys. */
 hunch_status hn_read_rotated(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 0}, part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 0};

@@ -15,7 +15,7 @@ static bool is_gguf(const hn_arch *a) {
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------------- */
 
-static double all_layers(const hn_arch *a) { return a->layers - a->files.next_layers; }
+double hn_moe_layers(const hn_arch *a) { return a->layers - a->files.next_layers; }
 static double groups_of(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->experts.groups; }
 
 static const hn_expert_desc *experts_of(const hn_arch *a) {
@@ -42,7 +42,7 @@ const hn_key_row hn_moe_keys[] = {
     {HN_LAYER(INT, experts.used), "expert_used_count", "num_experts_per_tok", 1, HN_MAX_USED, {NAN, NAN}},
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, MOST_WIDTH, {NAN, NAN}},
     HN_ALWAYS(HN_MODEL(INT, files.shared_experts), 0),
-    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", .how = HN_NEVER_WRITTEN, .up_to = all_layers},
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", .how = HN_NEVER_WRITTEN, .up_to = hn_moe_layers},
     HN_ALWAYS(HN_LAYER(INT, experts.shared_width), 0),
     {HN_MODEL(INT, files.gating), "expert_gating_func", NULL, 0, GATING_SIGMOID, .written = is_sigmoid},
     HN_NORMALISED(0, 0),
@@ -55,7 +55,7 @@ static bool n_shared(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v)
     *v = experts_of(a)->shared_width / experts_of(a)->width;
     return true;
 }
-static bool first_with(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+bool hn_moe_first(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
     for (*v = 0; (int)*v < a->layers && !hn_layer_has_experts(&a->layer[(int)*v]); ++*v) {}
     return true;
 }
@@ -63,8 +63,8 @@ static bool first_with(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *
 const hn_key_row hn_moe_of_deepseek[] = {
     {HN_LAYER(INT, experts.count), "expert_count", "n_routed_experts num_experts num_local_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
     {HN_MODEL(INT, files.shared_experts), "expert_shared_count", "n_shared_experts", 0, HN_MAX_EXPERTS, {0, 1}, .written = n_shared},
-    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", "first_k_dense_replace", 0, 0, {0, 1}, .up_to = all_layers,
-     .written = first_with},
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", "first_k_dense_replace", 0, 0, {0, 1}, .up_to = hn_moe_layers,
+     .written = hn_moe_first},
     {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "routed_scaling_factor", 0, 1e6, {1, 1}, .written = hn_unusual_choice},
     {HN_LAYER(INT, experts.groups), "expert_group_count", "n_group", 0, HN_MAX_EXPERTS, {1, 1}, .written = has_groups},
     {HN_LAYER(INT, experts.groups_used), "expert_group_used_count", "topk_group", 0, HN_MAX_EXPERTS, .follows = groups_of,

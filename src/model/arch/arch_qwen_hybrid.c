@@ -161,31 +161,6 @@ static bool inner(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
     return true;
 }
 
-/* The number of key heads; in a list that has 0 for the layers without any, that of the others. */
-static hunch_status read_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
-    hn_key_buf key;
-    const hn_key *one = hn_family_key_of(&key, r->a->family, k->gguf, k->folder, k->least, k->most, r->l->heads);
-    const char *path = hn_source_path(r->src);
-    const hn_array *list = NULL;
-    if (hn_source_get_kind(r->src) != HN_SOURCE_GGUF || hn_source_array(r->src, one->gguf, &list, NULL) || !list ||
-        hn_array_is_strings(list)) {
-        int n = 0;
-        const hunch_status st = hn_key_int(r->src, one, &n, err);
-        *v = n;
-        return st;
-    }
-    for (size_t i = 0; i < hn_array_count(list); i++) {
-        const double n = hn_array_number(list, i);
-        if (n != 0 && (!(n >= k->least && n <= k->most) || n != floor(n) || (*v > 0 && n != *v)))
-            return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g for layer %zu, expected 0 or one number of all other layers", path, one->gguf,
-                           n, i);
-        if (n > *v) *v = n;
-    }
-    return *v > 0 ? HUNCH_OK
-                  : hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %zu without any number above 0, expected one of layers with attention",
-                            path, one->gguf, hn_array_count(list));
-}
-
 /* The parts of a head that are rotated by each of three positions, which are equal in text. */
 static int sections(const hn_arch *a, int32_t list[8]) {
     const int32_t half = a->rotation[0].dims / 2;
@@ -206,7 +181,7 @@ static bool no_period(const hn_arch *a, const hn_key_row *k, double *v) { return
 
 static const hn_key_row keys[] = {
     HN_THETA(1e7), HN_ROTATED(0.25),
-    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, .read = read_kv_heads},
+    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, .read = hn_read_kv_heads},
     HN_ALWAYS(HN_LAYER(BOOL, hybrid), 1), HN_ALWAYS(HN_LAYER(BOOL, fused_qkv), 0), /* in a GGUF that name is another matrix */
     {HN_LAYER(BOOL, gate.in_q), NULL, "attn_output_gate", 0, 1, {1, 1}},
     {HN_BESIDE(WORD), NULL, "output_gate_type", .words = "swish"},

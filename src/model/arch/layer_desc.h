@@ -51,6 +51,7 @@ typedef struct hn_expert_desc {
     int groups, groups_used;
     bool largest;     /* groups are compared by their largest score */
     float scale;
+    float sum_more;   /* added to the sum of the chosen, by which they are divided; 0: hardly anything */
     int shared_width; /* width of the shared expert that all rows use; 0: none */
     bool shared_gate; /* its result is multiplied by the sigmoid of a product of its own */
     bool stacked;     /* gate and up of all experts are one tensor, down another */
