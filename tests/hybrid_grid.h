@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "toy_mixers.h"
 
-enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 24, GRID_HYBRIDS = 4 };
+enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 24, GRID_HYBRIDS = 6 };
 typedef struct grid_model {
     const char *path, *what;
     void (*change)(const hn_model *m, hn_layer_desc *l, int i); /* of its layers; NULL: none */
@@ -19,6 +19,8 @@ static const grid_model grid_models[] = {{"goldens/qwen3_5-dense", "", NULL},
                                          {"goldens/qwen3_next-moe", "", NULL},
                                          {"goldens/qwen3_5_moe-fused", "", NULL},
                                          {"goldens/qwen3_next-odd", "", NULL},
+                                         {"goldens/lfm2-conv", "", NULL},
+                                         {"goldens/lfm2_moe-bias", "", NULL},
                                          {"goldens/llama-gqa", "", NULL},
                                          {"goldens/deepseek_v3-mtp2", "", NULL},
                                          {"goldens/llama-gqa", " with means beside attention", toy_beside},
@@ -72,7 +74,7 @@ HELPER hunch_request grid_request(const grid_plain *p, const hunch_model *m, int
 }
 
 /* Texts of the first wave have one of two prefixes, and repeat a phrase; those of the second continue an answer. */
-HELPER void grid_make_prompts(grid_plain *p, int wave, uint64_t *rng) {
+HELPER void grid_make_prompts(grid_plain *p, int wave, int vocab, uint64_t *rng) {
     static const int length[GRID_TEXTS] = {1, 3, 166, 230, 7, 229, 164, 197};
     for (int t = 0; t < GRID_TEXTS; t++) {
         size_t n = 0;
@@ -85,8 +87,8 @@ HELPER void grid_make_prompts(grid_plain *p, int wave, uint64_t *rng) {
         }
         uint64_t same = 3 + (uint64_t)t % 2; /* of the beginning */
         for (int i = 0; wave == 0 && i < length[t] && i < 70; i++)
-            to[n++] = i >= 12 && grid_below(&same, 3) ? to[i - 12] : grid_below(&same, 512);
-        while (n < (size_t)length[t] || (wave > 0 && n % 7)) to[n++] = grid_below(rng, 512);
+            to[n++] = i >= 12 && grid_below(&same, 3) ? to[i - 12] : grid_below(&same, vocab);
+        while (n < (size_t)length[t] || (wave > 0 && n % 7)) to[n++] = grid_below(rng, vocab);
         p->n_prompt[wave][t] = n;
     }
 }
@@ -101,7 +103,7 @@ HELPER grid_plain *grid_open(const grid_model *model, const char *isa, double te
         for (int k = 0; k < hn_layer_mixers(&m->target.run.at[i]); k++)
             if (!grid_has_kind(m->target.run.at[i].mixer[k].kind)) grid_kinds[grid_n_kinds++] = m->target.run.at[i].mixer[k].kind;
     for (int wave = 0; wave < GRID_WAVES; wave++) {
-        grid_make_prompts(p, wave, &rng);
+        grid_make_prompts(p, wave, m->target.arch.vocab, &rng);
         for (int t = 0; t < GRID_TEXTS; t++) {
             const hunch_request r = grid_request(p, m, wave, t);
             hunch_engine_forget(e);
@@ -169,6 +171,17 @@ HELPER uint64_t grid_state_bytes(const grid_model *g) {
     return info.state_bytes;
 }
 
+HELPER int grid_vocab(const grid_model *g) {
+    hn_source *src;
+    hn_arch a;
+    must(hn_source_open(&src, data_path(g->path), err));
+    must(hn_arch_read(&a, src, err));
+    hn_source_close(&src);
+    const int vocab = a.vocab;
+    hn_arch_fini(&a);
+    return vocab;
+}
+
 static const char *const grid_drafts[] = {"ngram", "suffix", "suffix,mode=tree", "mtp,depth=4", "mtp,depth=6,force=0.7",
                                           "mtp,depth=4,tree=dynamic,topk=3,total=10", "forced,accept=0.6,depth=7,seed=1",
                                           "forced,accept=0.7,depth=6,tree=random,seed=2", "forced,accept=0.8,depth=4,width=3,seed=3",
@@ -195,7 +208,8 @@ HELPER grid_cell grid_draw(uint64_t *rng) {
 HELPER void grid_check(const grid_cell *c, const char *isa, const grid_plain *p, grid_sums *sums) {
     const int together = grid_together[c->of[GRID_TOGETHER]];
     const bool small = c->of[GRID_SMALL], own = strncmp(grid_drafts[c->of[GRID_DRAFT]], "model:", 6) == 0;
-    const grid_model *model = &grid_models[c->of[GRID_MODEL]], other = {grid_models[c->of[GRID_OTHER]].path, "", NULL};
+    const grid_model *model = &grid_models[c->of[GRID_MODEL]], *like = &grid_models[c->of[GRID_OTHER]],
+                     other = {grid_vocab(like) == grid_vocab(model) ? like->path : model->path, "", NULL};
     char draft[600], what[900];
     snprintf(draft, sizeof draft, own ? "model:%s,depth=3" : "%s", own ? data_path(other.path) : grid_drafts[c->of[GRID_DRAFT]]);
     const uint64_t states = grid_state_bytes(model) + (own ? grid_state_bytes(&other) : 0);

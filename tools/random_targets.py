@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of models whose layers differ from each other, for random_model.py: latent attention (DeepSeek, GLM-4.7-Flash) and Gemma 4.
+"""Shapes of models whose layers differ from each other, for random_model.py: latent attention (DeepSeek, GLM-4.7-Flash), Gemma 4
+and LFM2.
 
 Each function gives keys (name without the family's prefix, value), matrices (tensor, name that decides its type, rows, columns, layer)
 and vectors (tensor, values)."""
@@ -22,6 +23,14 @@ GEMMA4 = {  # layers, hidden, ffn, heads, kv heads, kv heads of full layers, per
     "gemma4-tiny": (6, 256, 512, 4, 1, 1, 3, 64, 32, 3, True, None),
 }
 GEMMA4_VOCAB, WINDOW_HEAD, FULL_HEAD = 262144, 256, 512
+LFM2 = {  # layers, hidden, ffn, heads, kv heads, vocabulary, rows of a convolution, layers with attention
+    "lfm2.5-1.2b": (16, 2048, 8192, 32, 8, 65536, 3, (2, 5, 8, 10, 12, 14)),
+    "lfm2-tiny": (4, 256, 512, 4, 2, 4096, 3, (1,)),
+}
+LFM2_MOE = {  # the same, then experts, of a row, width, dense layers
+    "lfm2.5-8b-a1b-8layers": (8, 2048, 7168, 32, 8, 128000, 3, (2, 6), 32, 4, 1792, 2),
+    "lfm2.5-8b-a1b": (24, 2048, 7168, 32, 8, 128000, 3, (2, 6, 10, 14, 18, 21), 32, 4, 1792, 2),
+}
 
 
 def latent_keys(shape):
@@ -143,7 +152,45 @@ def gemma4(shape, _):
     return keys, matrices, vectors
 
 
-FAMILIES = {"deepseek2": (LATENT, latent), "gemma4": (GEMMA4, gemma4)}
+def lfm2_layer(i, shape):
+    _, hidden, ffn, heads, kv, _, taps, attends = shape[:8]
+    dim = hidden // heads
+    vectors = [("attn_norm.weight", np.ones(hidden)), ("ffn_norm.weight", np.ones(hidden))]
+    if i in attends:
+        vectors += [("attn_q_norm.weight", np.ones(dim)), ("attn_k_norm.weight", np.ones(dim))]
+        parts = [("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
+                 ("attn_output", hidden, heads * dim)]
+    else:
+        vectors.append(("shortconv.conv.weight", np.random.default_rng(i).standard_normal((hidden, taps)) / taps ** 0.5))
+        parts = [("shortconv.in_proj", 3 * hidden, hidden), ("shortconv.out_proj", hidden, hidden)]
+    count, _, width, dense = shape[8:] or (0, 0, 0, i + 1)
+    if i < dense:
+        return parts + [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)], vectors
+    vectors += [("ffn_gate_inp.weight", np.random.default_rng(i).standard_normal((count, hidden)) / hidden ** 0.5),
+                ("exp_probs_b.bias", np.zeros(count))]
+    return parts + [("ffn_gate_exps", (count, width), hidden), ("ffn_up_exps", (count, width), hidden),
+                    ("ffn_down_exps", (count, hidden), width)], vectors
+
+
+def lfm2(shape, _):
+    layers, hidden, ffn, heads, kv, vocab, taps, attends = shape[:8]
+    keys = {"block_count": layers, "context_length": 128000, "embedding_length": hidden, "feed_forward_length": ffn,
+            "attention.head_count": heads, "attention.head_count_kv": [kv if i in attends else 0 for i in range(layers)],
+            "attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1e6, "vocab_size": vocab, "shortconv.l_cache": taps}
+    if shape[8:]:
+        count, used, width, dense = shape[8:]
+        keys.update({"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": width,
+                     "leading_dense_block_count": dense, "expert_gating_func": 2})
+    matrices = [("token_embd.weight", "token_embd", vocab, hidden, -1)]
+    vectors = [("token_embd_norm.weight", np.ones(hidden))]
+    for i in range(layers):
+        parts, more = lfm2_layer(i, shape)
+        matrices += [(f"blk.{i}.{name}.weight", name, rows, cols, i) for name, rows, cols in parts]
+        vectors += [(f"blk.{i}.{name}", values) for name, values in more]
+    return keys, matrices, vectors
+
+
+FAMILIES = {"deepseek2": (LATENT, latent), "gemma4": (GEMMA4, gemma4), "lfm2": (LFM2, lfm2), "lfm2moe": (LFM2_MOE, lfm2)}
 
 
 def find(name, blocks):

@@ -2,7 +2,7 @@
 /* cpu_ops.c - the CPU backend: its memory, and the table of its operations.
  *
  * The operations themselves: cpu_linear.c (matrix products), cpu_heads.c (a matrix for each head),
- * cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c,
+ * cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c, cpu_short_conv.c,
  * cpu_kv.c (rows of the cache), cpu_tokens.c (tokens, draws, paths), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "ops/cpu_mem.h"
 #include "ops/delta.h"
+#include "ops/short_conv.h"
 #include "ops/kernels.h"
 #include "ops/pack.h"
 
@@ -184,6 +185,7 @@ static const hn_ops operations = {
     .gru = hn_cpu_gru,
     .convolve = hn_cpu_convolve,
     .delta = hn_cpu_delta,
+    .short_conv = hn_cpu_short_conv,
     .pick_rows = hn_cpu_pick_rows,
     .take_tokens = hn_cpu_take_tokens,
     .sample = hn_cpu_sample,

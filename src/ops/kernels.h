@@ -91,6 +91,8 @@ struct hn_kernels {
     void (*clamped_glu)(float *gate, const float *up, int count, float alpha, float limit);
     /* y = silu(sum of w[t][c] m[t][c], t ascending, each step an fma); m[t] NULL: zeros. w [taps][ldw] */
     void (*convolve)(const float *const *m, int taps, const float *w, int ldw, int count, float *y);
+    /* y = y * (bias + the same sum); bias NULL: 0 */
+    void (*gated_taps)(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y);
     float (*dot)(const float *x, const float *y, int count); /* with the lanes of inverse_rms */
     void (*delta_step)(const hn_delta_step *s);
 

@@ -436,6 +436,8 @@ typedef struct hn_plain_rows {
 } hn_plain_rows;
 
 struct hn_delta_job;
+struct hn_short_conv;
+struct hn_input_pages;
 struct hn_ops {
     /* Operations on the first n rows, at most as many as the operands have room for. All ranks call them, each ends in a barrier. */
 
@@ -515,6 +517,9 @@ struct hn_ops {
     void (*pick)(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_parts);
     /* A layer of gated delta nets without its products: delta.h. */
     void (*delta)(const hn_exec *ex, const struct hn_delta_job *job);
+    /* A layer of gated short convolutions without its products: short_conv.h. */
+    void (*short_conv)(const hn_exec *ex, const hn_rows *rows, const struct hn_short_conv *c, const struct hn_input_pages *kept,
+                       hn_matrix x);
     /* As kv_move, for rows of row_bytes bytes, page_rows per page. */
     void (*rows_move)(const hn_exec *ex, const hn_plain_rows *at, hn_count n, hn_buf moves);
     /* Copies cache rows of one layer's K and V: moves: hn_row_move [n], one after another, whatever the later ones overwrite. */

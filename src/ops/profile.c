@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "ops/cpu_mem.h"
 #include "ops/delta.h"
+#include "ops/short_conv.h"
 #include "ops/pack.h"
 
 typedef struct note {
@@ -281,6 +282,12 @@ static void delta(const hn_exec *ex, const hn_delta_job *job) {
     span_end(&s);
 }
 
+static void short_conv(const hn_exec *ex, const hn_rows *rows, const hn_short_conv *c, const hn_input_pages *kept, hn_matrix x) {
+    const span s = span_begin(ex, HN_PHASE_ATTENTION);
+    s.ex.ops->short_conv(&s.ex, rows, c, kept, x);
+    span_end(&s);
+}
+
 static void rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_count n, hn_buf moves) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->rows_move(&s.ex, at, n, moves);
@@ -326,6 +333,7 @@ static void wrap(hn_ops *o) {
     o->gru = gru;
     o->convolve = convolve;
     o->delta = delta;
+    o->short_conv = short_conv;
     o->rows_move = rows_move;
 }
 

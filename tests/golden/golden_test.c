@@ -14,6 +14,8 @@
 #include "engine/engine.h"
 #include "goldens.h"
 #include "golden/golden.h"
+#include "model/pass_private.h"
+#include "ops/cpu_mem.h"
 
 typedef struct kept_rows {
     float *logits;
@@ -53,6 +55,31 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
     answer_free(&a);
 }
 
+/* What a convolution keeps of prompt 3: the last rows of its inputs, oldest first, within 1e-5 of their size. */
+static void check_kept(const hn_runner *r, hn_source *f, int n) {
+    for (int i = 0; i < r->m->run.n; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "state.3.conv.%d", i);
+        if (!hn_layer_is(&r->m->run.at[i], &hn_mixer_short_conv)) {
+            assert_null(hn_source_find(f, name));
+            continue;
+        }
+        const golden_tensor want = get_golden(f, name); /* [width][taps - 1] */
+        const hn_kept_place at = r->groups.place[i].kept[0];
+        const hn_plain_units units = hn_cache_units(r->groups.cache, r->groups.first + at.group, at.index);
+        double most = 0, worst = 0;
+        for (size_t k = 0; k < want.n; k++) {
+            const int slot = n - (int)want.cols + (int)(k % want.cols);
+            const unsigned char *page = (const unsigned char *)hn_host(hn_cache_pool(r->groups.cache)) +
+                                        hn_cache_page_bytes(r->groups.cache) * (size_t)r->rows.table[at.group][slot / units.page_rows];
+            const float *row = (const float *)(const void *)(page + units.row_bytes * (size_t)(slot % units.page_rows) + units.off);
+            most = fmax(most, fabs((double)want.data[k]));
+            worst = fmax(worst, fabs((double)row[k / want.cols] - (double)want.data[k]));
+        }
+        if (!(worst <= 1e-5 * fmax(1, most))) fail_msg("%s is off by %g of %g", name, worst, most);
+    }
+}
+
 /* Every boundary of the residual stream for prompt 3, through the runner that drafters will use. */
 static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int n) {
     const hn_model *t = &m->target;
@@ -85,6 +112,7 @@ static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int
             if (!(d <= 5e-4 * size)) fail_msg("%s row %d is off by %g of %g", name, i, d, size);
         }
     }
+    check_kept(r, f, n);
     hn_runner_close(&r);
     hn_cache_close(&cache);
 }

@@ -11,7 +11,8 @@
 #define HN_MIXERS(MIXER) \
     MIXER(attention)     \
     MIXER(latent)        \
-    MIXER(delta)
+    MIXER(delta)         \
+    MIXER(short_conv)
 typedef struct hn_mixer_kind hn_mixer_kind;
 #define HN_MIXER_DECLARED(NAME) extern const hn_mixer_kind hn_mixer_##NAME;
 HN_MIXERS(HN_MIXER_DECLARED)

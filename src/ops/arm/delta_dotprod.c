@@ -20,6 +20,18 @@ static void convolve(const float *const *m, int taps, const float *w, int ldw, i
     }
 }
 
+static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
+    for (int c = 0; c < count; c += 4) {
+        float32x4_t sum = bias ? hn_load_neon(bias + c, count - c) : vdupq_n_f32(0);
+        for (int t = 0; t < taps; t++) {
+            if (!m[t]) continue;
+            const float32x4_t weight = hn_load_neon(w + (size_t)t * (size_t)ldw + (size_t)c, count - c);
+            sum = vfmaq_f32(sum, weight, hn_load_neon(m[t] + c, count - c));
+        }
+        hn_store_neon(y + c, count - c, vmulq_f32(hn_load_neon(y + c, count - c), sum));
+    }
+}
+
 static float dot(const float *x, const float *y, int count) {
     float32x4_t sum[4] = {vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
     for (int i = 0; i < count; i += 4)

@@ -14,6 +14,15 @@ static void convolve(const float *const *m, int taps, const float *w, int ldw, i
     }
 }
 
+static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
+    for (int c = 0; c < count; c++) {
+        float sum = bias ? bias[c] : 0;
+        for (int t = 0; t < taps; t++)
+            if (m[t]) sum = fmaf(w[(size_t)t * (size_t)ldw + (size_t)c], m[t][c], sum);
+        y[c] *= sum;
+    }
+}
+
 static float dot(const float *x, const float *y, int count) {
     float lane[16] = {0};
     for (int i = 0; i < count; i++) lane[i % 16] = fmaf(x[i], y[i], lane[i % 16]);

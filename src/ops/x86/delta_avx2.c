@@ -23,6 +23,18 @@ static void convolve(const float *const *m, int taps, const float *w, int ldw, i
     }
 }
 
+static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
+    for (int c = 0; c < count; c += 8) {
+        __m256 sum = bias ? hn_load_avx2(bias + c, count - c) : _mm256_setzero_ps();
+        for (int t = 0; t < taps; t++) {
+            if (!m[t]) continue;
+            const __m256 weight = hn_load_avx2(w + (size_t)t * (size_t)ldw + (size_t)c, count - c);
+            sum = _mm256_fmadd_ps(weight, hn_load_avx2(m[t] + c, count - c), sum);
+        }
+        hn_store_avx2(y + c, count - c, _mm256_mul_ps(hn_load_avx2(y + c, count - c), sum));
+    }
+}
+
 static float dot(const float *x, const float *y, int count) {
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     for (int i = 0; i < count; i += 8)

@@ -26,6 +26,19 @@ static void convolve(const float *const *m, int taps, const float *w, int ldw, i
     }
 }
 
+static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
+    for (int c = 0; c < count; c += 16) {
+        const __mmask16 lanes = lanes_of(count - c);
+        __m512 sum = bias ? _mm512_maskz_loadu_ps(lanes, bias + c) : _mm512_setzero_ps();
+        for (int t = 0; t < taps; t++) {
+            if (!m[t]) continue;
+            const __m512 weight = _mm512_maskz_loadu_ps(lanes, w + (size_t)t * (size_t)ldw + (size_t)c);
+            sum = _mm512_fmadd_ps(weight, _mm512_maskz_loadu_ps(lanes, m[t] + c), sum);
+        }
+        _mm512_mask_storeu_ps(y + c, lanes, _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, y + c), sum));
+    }
+}
+
 static float dot(const float *x, const float *y, int count) {
     __m512 sum = _mm512_setzero_ps();
     for (int i = 0; i < count; i += 16) {
