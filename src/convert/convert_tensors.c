@@ -36,10 +36,10 @@ typedef struct piece {
     size_t first, items, bytes; /* bytes: of an item, as stored */
 } piece;
 
-/* Where an item of the folder is in the GGUF. */
+/* Where an item of the folder is in the GGUF; of HN_HALVED the opposite. */
 static size_t place_of(const hn_tensor_change *c, size_t i) {
     const size_t size = (size_t)c->size, first = (size_t)c->first;
-    if (c->way == HN_PAIRED) {
+    if (c->way == HN_PAIRED || c->way == HN_HALVED) {
         const size_t r = i % size;
         return r < first ? i : i - r + first + (size_t)hn_paired_row((int)(r - first), c->dims);
     }
@@ -53,6 +53,7 @@ static void move_items(const hn_tensor_change *c, size_t items, size_t bytes, si
     const size_t one = bytes / columns;
     for (size_t i = 0; i < items; i++) {
         if (c->way == HN_PAIRED || c->way == HN_TILED) memcpy(to + place_of(c, i) * bytes, from + i * bytes, bytes);
+        if (c->way == HN_HALVED) memcpy(to + i * bytes, from + place_of(c, i) * bytes, bytes);
         for (size_t k = 0; c->way == HN_TILED_COLUMNS && k < columns; k++)
             memcpy(to + i * bytes + place_of(c, k) * one, from + i * bytes + k * one, one);
         for (size_t k = 0; c->way == HN_EXCHANGED && k < columns; k++)
@@ -73,8 +74,10 @@ static change change_of(const hn_conversion *c, hn_role role, int layer) {
         by.of = mixer->kind->change(a, l, mixer, role);
         asked = true;
     }
-    if (!asked && a->family->pairs && hn_role_is_rotated(role))
-        by.of = (hn_tensor_change){.way = HN_PAIRED, .size = l->head_dim, .dims = a->rotation[0].dims};
+    /* a head with steps says in its GGUF what its rows are */
+    const bool pairs = a->files.rows_in_pairs && !hn_head_steps(&a->draft_head);
+    if (!asked && a->family->pairs != pairs && hn_role_is_rotated(role))
+        by.of = (hn_tensor_change){.way = pairs ? HN_HALVED : HN_PAIRED, .size = l->head_dim, .dims = a->rotation[0].dims};
     by.floats = hn_role_is_vector(role);
     by.decay = hn_role_change(role) == HN_CHANGE_DECAY;
     by.more = hn_arch_vector_more(a, role);
