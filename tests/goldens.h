@@ -61,9 +61,11 @@ HELPER uint64_t golden_parts(const hn_arch *a) {
         GOLDEN_PART(l->v_is_k); GOLDEN_PART(l->kv_back); GOLDEN_PART(l->sinks); GOLDEN_PART(l->rotation == HN_NO_ROTATION);
         GOLDEN_PART(l->post_norms); GOLDEN_PART(l->gate.in_q); GOLDEN_PART(l->gate.of_heads); GOLDEN_PART(l->gate.of_numbers);
         GOLDEN_PART(l->gate.softplus); GOLDEN_PART(l->query_scale.span); GOLDEN_PART(l->gate_up_bias); GOLDEN_PART(l->token_input);
+        GOLDEN_PART(l->norm_rows); GOLDEN_PART(l->norm_late); GOLDEN_PART(l->narrow); GOLDEN_PART(l->ffn_limit != 0);
         if (!hn_layer_has_experts(l)) continue;
         GOLDEN_PART(e->sigmoid); GOLDEN_PART(e->groups > 1); GOLDEN_PART(e->shared_width); GOLDEN_PART(e->shared_gate);
         GOLDEN_PART(e->biases); GOLDEN_PART(e->stacked); GOLDEN_PART(e->limit != 0);
+        GOLDEN_PART(e->score_cap != 0); GOLDEN_PART(l->expert_limit != 0);
     }
     at = GOLDEN_OUTPUTS_AT;
     GOLDEN_PART(a->logit_cap != 0); GOLDEN_PART(a->logit_scale != 1); GOLDEN_PART(a->tied);

@@ -25,6 +25,21 @@ static int layer_of(const hn_conversion *c, const char *name) {
     return strncmp(name, c->arch.files.body, body) == 0 && strncmp(name + body, layers, sizeof layers - 1) == 0 ? atoi(name + all) : -1;
 }
 
+/* Whether its name, or that below the body, begins like one of those that nothing reads of the family; "+": it is of a layer behind the
+ * last. */
+static bool family_leaves(const hn_conversion *c, const char *name) {
+    const char *list = c->arch.family->unread ? c->arch.family->unread : "";
+    const size_t body = strlen(c->arch.files.body);
+    for (size_t n; *list; list += n + (list[n] == ' ')) {
+        n = strcspn(list, " ");
+        if (n == 1 && *list == '+' ? layer_of(c, name) >= c->arch.layers
+                                   : strncmp(name, list, n) == 0 ||
+                                         (strncmp(name, c->arch.files.body, body) == 0 && strncmp(name + body, list, n) == 0))
+            return true;
+    }
+    return false;
+}
+
 /* Tensors that are not converted: blocks after the layers, which predict further tokens; rotary tables of old files
  * (they follow from the keys); the copy of a tied head; other parts of a model (vision). */
 static bool tensor_may_stay(const hn_conversion *c, const char *name) {
@@ -39,16 +54,16 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
         return true;
     if (hn_family_drafts(c->arch.family) && layer_of(c, name) >= c->arch.layers)
         return true;
-    if (hn_arch_is_unread(&c->arch, name))
+    if (hn_arch_is_unread(&c->arch, name) || family_leaves(c, name))
         return true;
     return strcmp(c->arch.files.body, "model.") != 0 && strncmp(name, c->arch.files.body, strlen(c->arch.files.body)) != 0;
 }
 
-/* Any other tensor that is not written would change what the model computes. */
+/* Any other tensor that is not written would change what the model computes, unless it has no values. */
 static hunch_status leftovers_check(const hn_conversion *c) {
     for (size_t i = 0; i < hn_source_tensor_count(c->src); i++) {
         const hn_tensor *t = hn_source_tensor(c->src, i);
-        if (!t->used && !tensor_may_stay(c, t->name))
+        if (!t->used && t->bytes > 0 && !tensor_may_stay(c, t->name))
             return hn_fail(
                 c->err, HUNCH_REFUSED,
                 "%s: tensor %s has no place in a %s GGUF file (other biases and additions are not converted)",

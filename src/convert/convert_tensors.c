@@ -75,7 +75,7 @@ static change change_of(const hn_conversion *c, hn_role role, int layer) {
         asked = true;
     }
     /* a head with steps says in its GGUF what its rows are */
-    const bool pairs = a->files.rows_in_pairs && !hn_head_steps(&a->draft_head);
+    const bool pairs = (a->files.rows_in_pairs && !hn_head_steps(&a->draft_head)) || a->family->folder_pairs;
     if (!asked && a->family->pairs != pairs && hn_role_is_rotated(role))
         by.of = (hn_tensor_change){.way = pairs ? HN_HALVED : HN_PAIRED, .size = l->head_dim, .dims = a->rotation[0].dims};
     by.floats = hn_role_is_vector(role);

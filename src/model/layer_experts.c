@@ -15,13 +15,24 @@ static hn_routing routing_of(const hn_pass_buffers *s, const hn_layer_desc *d, i
     return routing;
 }
 
+/* gate and up are separate products */
+static bool shared_in_steps(const hn_layer_desc *d) { return d->ffn_limit > 0 || d->experts.shared_bias; }
+
 /* The shared expert, into the branch. */
 static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_layer_experts *l, hn_act in, const hn_pass_buffers *s) {
     const hn_act gated = hn_act_of(s->gated, d->experts.shared_width, l->shared_forms);
     const hn_linear_out out = {&l->shared_down, s->branch};
     if (d->experts.shared_width == 0) return (hn_shared){0};
-    ex->ops->linear_glu(ex, s->rows->n, in, &l->shared_gate, &l->shared_up, HN_SILU, gated);
+    if (shared_in_steps(d)) {
+        const hn_glu_in both = {hn_columns(s->gate, 0, gated.in), hn_columns(s->up, 0, gated.in), l->shared_gate_bias, l->shared_up_bias,
+                                d->ffn_limit};
+        const hn_linear_out products[] = {{&l->shared_gate, both.gate}, {&l->shared_up, both.up}};
+        ex->ops->linear(ex, s->rows->n, in, products, 2, false);
+        ex->ops->glu(ex, s->rows->n, HN_SILU, &both, 1, gated);
+    } else
+        ex->ops->linear_glu(ex, s->rows->n, in, &l->shared_gate, &l->shared_up, HN_SILU, gated);
     ex->ops->linear(ex, s->rows->n, gated, &out, 1, false);
+    if (d->experts.shared_bias) ex->ops->add_bias(ex, s->rows->n, s->branch, l->shared_down_bias);
     return (hn_shared){s->branch, d->experts.shared_gate ? s->shared_gate : hn_no_matrix};
 }
 
@@ -38,11 +49,17 @@ static void run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_b
     hn_layer_read(ex, n, s->x, &m->layer[layer].ffn_norm, in);
     o->linear(ex, n, in, routers, d->experts.shared_gate ? 2 : 1, false);
     if (d->experts.biases) o->add_bias(ex, n, scores, l->score_bias);
+    if (d->experts.score_cap > 0) {
+        o->scale(ex, n, scores, 1 / d->experts.score_cap);
+        o->apply(ex, n, HN_TANH, HN_INTO_SET, scores, (hn_buf){NULL, 0}, scores);
+        o->scale(ex, n, scores, d->experts.score_cap);
+    }
     o->route(ex, n, &l->choice, scores, &routing);
     const hn_shared shared = run_shared(ex, d, l, in, s);
     o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
     o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
-    o->combine(ex, n, &routing, s->expert_out, l->down_bias, &shared, true, s->x);
+    o->combine(ex, n, &routing, s->expert_out, l->down_bias, &shared, !d->post_norms, d->post_norms ? s->halves : s->x);
+    if (d->post_norms) o->norm_add(ex, n, s->halves, &m->layer[layer].post_ffn_norm, 1, s->x);
 }
 
 void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s, hn_matrix y) {
@@ -91,7 +108,12 @@ static void widen(hn_ffn_widths *w, const hn_model *m, int layer) {
     w->used = hn_most(w->used, e->used);
     w->expert = hn_most(w->expert, e->width);
     w->gated = hn_most(w->gated, e->shared_width);
+    if (shared_in_steps(&m->run.at[layer])) {
+        w->gate = hn_most(w->gate, e->shared_width);
+        w->up = hn_most(w->up, e->shared_width);
+    }
     w->branch |= e->shared_width > 0;
+    w->halves |= m->run.at[layer].post_norms;
 }
 
 static const char *lacks(const hn_backend *b, const hn_layer_desc *l HN_UNUSED) { return b->ops->route ? NULL : "experts"; }

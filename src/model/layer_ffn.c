@@ -8,7 +8,7 @@
 static bool in_steps(const hn_model *m, int layer) {
     const hn_layer_desc *d = &m->run.at[layer];
     const hn_layer *l = &m->layer[layer];
-    return d->gate_up_bias || hn_branch_times(&m->arch, d->ffn_times) != 1 || l->gate.order.mem || l->up.order.mem;
+    return d->gate_up_bias || d->ffn_limit > 0 || hn_branch_times(&m->arch, d->ffn_times) != 1 || l->gate.order.mem || l->up.order.mem;
 }
 
 /* Adds the normed sum of the dense half, which is in the branch, and of the experts beside it, each normed. */
@@ -67,7 +67,8 @@ static void run_gated(const hn_exec *ex, const hn_model *m, int layer, const hn_
     const hn_glu unit = hn_ffn_of(d)->unit;
     const half h = begin(ex, m, layer, s);
     if (in_steps(m, layer)) {
-        const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias};
+        const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias,
+                                d->ffn_limit};
         const hn_linear_out products[] = {{&l->gate, both.gate}, {&l->up, both.up}};
         hn_layer_product(ex, n, h.in, products, 2, false, s);
         o->glu(ex, n, unit, &both, hn_branch_times(&m->arch, d->ffn_times), h.gated);

@@ -9,15 +9,17 @@
 /* ---- tensors ------------------------------------------------------------------------------------------------------------ */
 
 HN_TENSOR_SIZE(n_read, hn_layer_reads_pair(l) ? 2 * a->hidden : a->hidden) /* the input of the products of a layer's mixers */
-HN_TENSOR_SIZE(n_head, l->head_dim)
+HN_TENSOR_SIZE(n_query_norm, (l->norm_rows ? l->heads : 1) * l->head_dim)
+HN_TENSOR_SIZE(n_key_norm, (l->norm_rows ? l->kv_heads : 1) * l->head_dim)
 static int of_query(const hn_layer_desc *l) {
     const hn_latent_desc *d = hn_layer_latent(l);
     return d ? d->nope + d->rope : (l->gate.in_q ? 2 : 1) * l->head_dim;
 }
 HN_TENSOR_SIZE(n_query_rows, l->heads * of_query(l))
 HN_TENSOR_SIZE(n_query_heads, l->heads)
-HN_TENSOR_SIZE(n_gate, l->gate.of_heads ? l->heads : l->heads * l->head_dim)
+HN_TENSOR_SIZE(n_gate, l->gate.of_heads ? l->heads : hn_layer_mixed_width(l))
 HN_TENSOR_SIZE(n_keys, l->kv_heads * l->head_dim)
+HN_TENSOR_SIZE(n_values, l->kv_heads * hn_layer_value_dim(l))
 HN_TENSOR_SIZE(n_all_heads, (l->heads + 2 * l->kv_heads) * l->head_dim)
 HN_TENSOR_SIZE(n_mixed, hn_layer_mixed_width(l))
 
@@ -48,7 +50,7 @@ const hn_tensor_row hn_attention_tensors[HN_ROLES_OF_MIXERS] = {
     [HN_ROLE_K] = {{GGUF("attn_k.weight"), FOLDER("self_attn.k_proj.weight")},
         HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_k, AT(k)},
     [HN_ROLE_V] = {{GGUF("attn_v.weight"), FOLDER("self_attn.v_proj.weight")},
-        HN_IS_MATRIX, n_read, n_keys, HN_PHASE_QKV, own_v, AT(v)},
+        HN_IS_MATRIX, n_read, n_values, HN_PHASE_QKV, own_v, AT(v)},
     [HN_ROLE_QKV] = {{GGUF("attn_qkv.weight"), FOLDER("self_attn.qkv_proj.weight")},
         HN_IS_MATRIX, n_read, n_all_heads, HN_PHASE_QKV, one_qkv, .of = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V}},
     [HN_ROLE_Q_BIAS] = {{GGUF("attn_q.bias"), FOLDER("self_attn.q_proj.bias")},
@@ -56,13 +58,13 @@ const hn_tensor_row hn_attention_tensors[HN_ROLES_OF_MIXERS] = {
     [HN_ROLE_K_BIAS] = {{GGUF("attn_k.bias"), FOLDER("self_attn.k_proj.bias")},
         HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.k_bias)},
     [HN_ROLE_V_BIAS] = {{GGUF("attn_v.bias"), FOLDER("self_attn.v_proj.bias")},
-        HN_IS_BIAS, n_keys, n_one, HN_PHASE_OTHER, three_biases, AT(heads.v_bias)},
+        HN_IS_BIAS, n_values, n_one, HN_PHASE_OTHER, three_biases, AT(heads.v_bias)},
     [HN_ROLE_QKV_BIAS] = {{GGUF("attn_qkv.bias"), FOLDER("self_attn.qkv_proj.bias")},
         HN_IS_BIAS, n_all_heads, n_one, HN_PHASE_OTHER, one_bias, .of = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS}},
     [HN_ROLE_Q_NORM] = {{GGUF("attn_q_norm.weight"), FOLDER("self_attn.q_norm.weight")},
-        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, qk_norm, AT(heads.q_norm)},
+        HN_IS_NORM, n_query_norm, n_one, HN_PHASE_OTHER, qk_norm, AT(heads.q_norm)},
     [HN_ROLE_K_NORM] = {{GGUF("attn_k_norm.weight"), FOLDER("self_attn.k_norm.weight")},
-        HN_IS_NORM, n_head, n_one, HN_PHASE_OTHER, k_norm, AT(heads.k_norm)},
+        HN_IS_NORM, n_key_norm, n_one, HN_PHASE_OTHER, k_norm, AT(heads.k_norm)},
     [HN_ROLE_SINKS] = {{GGUF("attn_sinks.weight"), FOLDER("self_attn.attention_sink_bias")},
         HN_IS_VECTOR, n_query_heads, n_one, HN_PHASE_OTHER, sinks, AT(sinks)},
     [HN_ROLE_HEADS_GATE] = {{GGUF("attn_gate.weight"), FOLDER("self_attn.g_proj.weight")},
@@ -93,7 +95,7 @@ static int forms(const hn_backend *b, hn_layer *l, void *own HN_UNUSED) {
 
 static int keeps(const hn_layer_desc *l, const hn_mixer_desc *own HN_UNUSED, hn_cache_group keep[HN_MOST_KEPT]) {
     keep[0] = (hn_cache_group){.name = l->window > 0 ? "window" : "attention", .kind = HN_CACHE_KV, .window = l->window,
-                               .kv_heads = l->kv_heads, .head_dim = l->head_dim};
+                               .kv_heads = l->kv_heads, .head_dim = l->head_dim, .v_dim = l->narrow};
     return 1;
 }
 
@@ -122,7 +124,7 @@ void hn_attention_widen(hn_widths *w, const hn_layer_desc *l, const hn_width_of 
 static void widen(hn_widths *w, const hn_layer_desc *l, const hn_mixer_desc *own HN_UNUSED, const hn_width_of *of) {
     hn_attention_widen(w, l, of);
     if (l->gate.in_q) w->fused = hn_most(w->fused, 2 * l->heads * l->head_dim);
-    if (hn_gate_is(&l->gate)) w->z = hn_most(w->z, l->heads * l->head_dim);
+    if (hn_gate_is(&l->gate)) w->z = hn_most(w->z, hn_layer_mixed_width(l));
 }
 
 /* ---- a pass -------------------------------------------------------------------------------------------------------------- */
@@ -136,7 +138,7 @@ static void part_gates(const hn_exec *ex, hn_count n, const hn_layer_desc *d, hn
 
 /* The columns of z that have the gates. */
 static hn_matrix gates_of(const hn_layer_desc *d, const hn_pass_buffers *s) {
-    return hn_columns(s->z, 0, d->gate.of_heads ? d->heads : d->heads * d->head_dim);
+    return hn_columns(s->z, 0, d->gate.of_heads ? d->heads : hn_layer_mixed_width(d));
 }
 
 /* The attention's result, scaled or gated, in the form that o reads. */
@@ -158,8 +160,44 @@ static void mix(const hn_exec *ex, const hn_mixing *x, hn_count n, hn_matrix att
 
 /* Queries, keys and values side by side; queries alone if the layer stores no rows. */
 static hn_qkv heads_of(const hn_layer_desc *d, bool stores, const hn_pass_buffers *s) {
-    const int q = d->heads * d->head_dim, kv = stores ? d->kv_heads * d->head_dim : 0;
-    return (hn_qkv){hn_columns(s->qkv, 0, q), hn_columns(s->qkv, q, kv), hn_columns(s->qkv, q + kv, kv), d->head_dim};
+    const int q = d->heads * d->head_dim, k = stores ? d->kv_heads * d->head_dim : 0, v = stores ? d->kv_heads * hn_layer_value_dim(d) : 0;
+    return (hn_qkv){hn_columns(s->qkv, 0, q), hn_columns(s->qkv, q, k), hn_columns(s->qkv, q + k, v), d->head_dim};
+}
+
+/* Norms over whole rows: each matrix is one head as wide as it is; so are narrow values, which have a bias alone. */
+static void fix_apart(const hn_exec *ex, hn_count n, const hn_layer_desc *d, const hn_head_fix *fix, const hn_qkv *x) {
+    const bool rows = d->qk_norm && d->norm_rows;
+    const hn_qkv q = {x->q, hn_no_matrix, hn_no_matrix, rows ? x->q.cols : x->head_dim},
+                 k = {hn_no_matrix, x->k, hn_no_matrix, rows ? x->k.cols : x->head_dim}, v = {hn_no_matrix, hn_no_matrix, x->v, x->v.cols};
+    if (x->q.cols > 0) ex->ops->fix_heads(ex, n, fix, &q);
+    if (x->k.cols > 0) ex->ops->fix_heads(ex, n, fix, &k);
+    if (x->v.cols > 0 && fix->v_bias.mem) ex->ops->fix_heads(ex, n, fix, &v);
+}
+
+/* Biases, norms and rotation in the layer's order; keys and values are stored. */
+static void finish_heads(const hn_exec *ex, const hn_mixing *m, const hn_qkv *x) {
+    const hn_ops *o = ex->ops;
+    const hn_layer_desc *d = m->d;
+    const hn_rows *rows = m->kept[0].rows;
+    const hn_kv *kv = &m->kept[0].kv;
+    const hn_rope_table *by = hn_layer_rotation(m->s, d);
+    const hn_head_fix *fix = &m->m->layer[m->layer].heads;
+    const hn_qkv q = {x->q, hn_no_matrix, hn_no_matrix, x->head_dim}, k = {x->k, hn_no_matrix, hn_no_matrix, x->head_dim};
+    hn_head_fix biases = *fix, norms = {.q_norm = fix->q_norm, .k_norm = fix->k_norm};
+    if (d->qk_norm && d->norm_late) { /* what is rotated as queries is not stored */
+        biases.q_norm = biases.k_norm = (hn_norm){.kind = HN_NO_NORM};
+        if (d->qkv_bias || d->v_norm) o->fix_heads(ex, rows->n, &biases, x);
+        if (by && q.q.cols > 0) o->rope_store(ex, rows, by, kv, &q);
+        if (by && k.q.cols > 0) o->rope_store(ex, rows, by, kv, &k);
+        o->fix_heads(ex, rows->n, &norms, x);
+        by = NULL;
+    } else if ((d->qk_norm && d->norm_rows) || (d->qkv_bias && d->narrow > 0)) {
+        fix_apart(ex, rows->n, d, fix, x);
+    } else if (d->qkv_bias || d->qk_norm || d->v_norm) {
+        o->fix_heads(ex, rows->n, fix, x);
+    }
+    if (d->query_scale.span > 0 && x->q.cols > 0) o->scale_by_position(ex, rows, &d->query_scale, x->q);
+    o->rope_store(ex, rows, by, kv, x);
 }
 
 static void run(const hn_exec *ex, const hn_mixing *m) {
@@ -171,29 +209,27 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     const hn_kv *kv = &m->kept[0].kv;
     const bool stores = rows->slot.mem && d->kv_back == 0; /* else queries alone */
     const hn_count n = rows->n;
-    const int q_width = d->heads * d->head_dim;
+    const int q_width = d->heads * d->head_dim, mixed_width = hn_layer_mixed_width(d);
     const hn_qkv x = heads_of(d, stores, s);
-    const hn_matrix fused = hn_columns(s->fused, 0, 2 * q_width), attended = hn_columns(s->attended, 0, q_width);
+    const hn_matrix fused = hn_columns(s->fused, 0, 2 * q_width), attended = hn_columns(s->attended, 0, mixed_width);
     const bool in_q = d->gate.in_q;
     hn_linear_out product[4] = {{&l->q, in_q ? fused : x.q}, {&l->k, x.k}, {&l->v, x.v}};
     int products = !stores ? 1 : d->v_is_k ? 2 : 3;
     const hn_pick copy = {x.k, x.v, 0, x.v.cols, 0};
     const hn_linear_out out = {&l->o, m->to};
-    const hn_act mixed = hn_act_of(s->mixed, q_width, l->o_forms);
+    const hn_act mixed = hn_act_of(s->mixed, mixed_width, l->o_forms);
 
     if (hn_gate_has_matrix(&d->gate)) product[products++] = (hn_linear_out){&l->g, gates_of(d, s)};
     hn_layer_product(ex, n, m->in, product, products, false, s);
     if (in_q && d->qkv_bias) o->add_bias(ex, n, fused, l->gated_bias);
     if (in_q) part_gates(ex, n, d, x.q, gates_of(d, s), s);
     if (stores && d->v_is_k) o->pick(ex, n, &copy, 1);
-    if (d->qkv_bias || d->qk_norm || d->v_norm) o->fix_heads(ex, n, &l->heads, &x);
-    if (d->query_scale.span > 0) o->scale_by_position(ex, rows, &d->query_scale, x.q);
-    o->rope_store(ex, rows, hn_layer_rotation(s, d), kv, &x);
+    finish_heads(ex, m, &x);
     hn_attention_params how = hn_layer_how(d);
     how.sinks = l->sinks;
     how.ahead |= !rows->slot.mem; /* rows without slots see up to the last one of others */
     const bool later = hn_gate_is(&d->gate) || m->times != 1;
-    o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(mixed, q_width, later ? 0 : l->o_forms), s->scratch);
+    o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(mixed, mixed_width, later ? 0 : l->o_forms), s->scratch);
     if (later) mix(ex, m, n, attended, mixed);
     hn_layer_product(ex, n, mixed, &out, 1, m->add, s);
     if (d->o_bias) o->add_bias(ex, n, out.y, l->o_bias);
@@ -202,16 +238,14 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
 /* Rows of the text in a head of blocks (DFlash, 2602.06036): keys and values by the layer's own products from one vector for each position,
  * norm(fc(feature)). */
 static void context(const hn_exec *ex, const hn_mixing *m) {
-    const hn_ops *o = ex->ops;
     const hn_layer *l = &m->m->layer[m->layer];
     const hn_layer_desc *d = m->d;
     const hn_rows *rows = m->kept[0].rows;
-    const int width = d->kv_heads * d->head_dim;
-    const hn_qkv x = {hn_no_matrix, hn_columns(m->s->qkv, 0, width), hn_columns(m->s->qkv, width, width), d->head_dim};
+    const int width = d->kv_heads * d->head_dim, values = d->kv_heads * hn_layer_value_dim(d);
+    const hn_qkv x = {hn_no_matrix, hn_columns(m->s->qkv, 0, width), hn_columns(m->s->qkv, width, values), d->head_dim};
     const hn_linear_out both[] = {{&l->k, x.k}, {&l->v, x.v}};
     hn_layer_product(ex, rows->n, m->in, both, 2, false, m->s);
-    if (d->qkv_bias || d->qk_norm || d->v_norm) o->fix_heads(ex, rows->n, &l->heads, &x);
-    o->rope_store(ex, rows, hn_layer_rotation(m->s, d), &m->kept[0].kv, &x);
+    finish_heads(ex, m, &x);
 }
 
 static const char *lacks(const hn_backend *b, const hn_layer_desc *l) {

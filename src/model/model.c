@@ -8,7 +8,7 @@
 #include "model/head/head_steps.h"
 #include "model/mixers.h"
 
-enum { PER_MODEL = 7 };
+enum { PER_MODEL = 8 };
 
 static const hn_part whole = {0, 0};
 
@@ -72,7 +72,8 @@ hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
         l->experts.choice = (hn_router){.experts = e->count, .used = e->used, .sigmoid = e->sigmoid, .normalised = e->normalised,
                                         .groups = e->groups, .groups_used = e->groups_used, .largest = e->largest, .scale = e->scale,
                                         .sum_more = e->sum_more};
-        l->experts.unit = (hn_expert_unit){.limit = e->limit, .alpha = e->alpha, .ld_bias = e->width, .gelu = d->ffn == HN_FFN_BESIDE};
+        l->experts.unit = (hn_expert_unit){.limit = e->limit > 0 ? e->limit : d->expert_limit, .alpha = e->alpha,
+                                           .ld_bias = e->width, .gelu = d->ffn == HN_FFN_BESIDE};
         p->m->expert_layers++;
     }
     for (size_t k = 0; k < sizeof order / sizeof *order; k++)
@@ -145,6 +146,7 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = hn_plan_norm(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM, 0, 0}, &m->output_norm, err);
     if (!st) st = hn_plan_vector(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM_BIAS, 0, 0}, whole, &m->output_norm.b, err);
+    if (!st) st = hn_plan_vector(p, (hn_tensor_id){HN_ROLE_OUTPUT_BIAS, 0, 0}, whole, &m->output_bias, err);
     if (!st && !a->tied) st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_OUTPUT, 0, 0}, whole, false, &m->output, err);
     hn_plan_rotations(p);
     if (m->expert_layers > 0) m->expert_bytes /= (uint64_t)m->expert_layers;

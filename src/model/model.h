@@ -12,6 +12,7 @@ typedef struct hn_layer_experts {
     hn_weight router, gate, up, down; /* [experts, hidden]; for each expert [width, hidden] twice (strips interleaved), [hidden, width] */
     hn_expert_unit unit;
     hn_norm router_norm, norm, post_dense_norm, post_norm; /* [hidden] each, with HN_FFN_BESIDE */
+    hn_buf shared_gate_bias, shared_up_bias, shared_down_bias; /* f32 [shared width] twice, [hidden], if the description has them */
     hn_buf score_bias, down_bias; /* f32 [experts], [experts][hidden], if the description has them */
     hn_weight shared_router, shared_gate, shared_up, shared_down; /* [1, hidden]; as in a dense layer, with the shared width */
     int in_forms, down_forms, shared_forms; /* forms that the inputs of the half, of down and of shared_down must have */
@@ -123,6 +124,7 @@ typedef struct hn_model {
     int token_forms;
     hn_weight output;    /* [vocab, hidden]; the embedding itself if tied */
     hn_norm output_norm; /* [hidden] */
+    hn_buf output_bias;  /* f32 [vocab], if the description has it */
     hn_head head;        /* of a draft head */
     hn_rope rope[HN_MOST_ROTATIONS], rope_long[HN_MOST_ROTATIONS]; /* of each rotation; hn_model_rope chooses between them */
     hn_layer *layer; /* [arch.layers] */

@@ -57,7 +57,8 @@ static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_output_rows centroids = {.scale = 1};
     const hn_count full = hn_image_count(r, offsetof(hn_row_image, n_full), r->out.n_full);
     const hn_output_rows out = {a->logit_scale, a->logit_cap, full, r->out.logits};
-    const hn_top best = hn_runner_top(r, r->out.best);
+    hn_top best = hn_runner_top(r, r->out.best);
+    if (a->output_bias) best.bias = m->output_bias;
     if (d->kind != HN_OUTPUT_CLUSTERS) {
         ex->ops->linear_top(ex, n, in, &m->output, &out, &best);
         return;

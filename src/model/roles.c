@@ -67,6 +67,7 @@ SIZE(all_gates, HN_STEP_GATES * step_width(a, l, t))
 /* ---- conditions: whether a layer has the tensor ---------------------------------------------------------------------------- */
 
 HAS(untied, !a->tied)
+HAS(output_bias, a->output_bias)
 HAS(output_norm, a->draft_head.output.norm != HN_NORM_NONE)
 HAS(output_norm_bias, output_norm(a, l) && a->norm_biases)
 HAS(normed, hn_layer_mixers(l) > 0 && l->input == HN_INPUT_NORMED)
@@ -101,7 +102,7 @@ HAS(biases_apart, biases(a, l) && !l->experts.stacked)
 HAS(one_of_biases, biases(a, l) && l->experts.stacked)
 HAS(shares, sparse(a, l) && l->experts.shared_width > 0)
 HAS(shared_gate, shares(a, l) && l->experts.shared_gate)
-
+HAS(shared_bias, shares(a, l) && l->experts.shared_bias)
 
 /* of a draft head */
 HAS(fc, hn_head_has_fc(&a->draft_head))
@@ -172,6 +173,7 @@ static const hn_tensor_row table[HN_ROLES] = {
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, output_norm},
     [HN_ROLE_OUTPUT_NORM_BIAS] = {{"output_norm.bias", "model.norm.bias"},
         HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, output_norm_bias},
+    [HN_ROLE_OUTPUT_BIAS] = {{"output.bias", "lm_head.bias"}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, output_bias},
     [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"}, HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, untied},
 
     [HN_ROLE_ATTN_NORM] = {{BLK("attn_norm.weight"), LAYER("input_layernorm.weight")},
@@ -259,6 +261,12 @@ static const hn_tensor_row table[HN_ROLES] = {
         HN_IS_MATRIX, n_hidden, n_shared, HN_PHASE_GATE_UP, shares, AT(experts.shared_up), .pair = true},
     [HN_ROLE_SHARED_DOWN] = {{BLK("ffn_down_shexp.weight"), LAYER("mlp.shared_expert.down_proj.weight")},
         HN_IS_MATRIX, n_shared, n_hidden, HN_PHASE_DOWN, shares, AT(experts.shared_down)},
+    [HN_ROLE_SHARED_GATE_BIAS] = {{BLK("ffn_gate_shexp.bias"), LAYER("mlp.shared_expert.gate_proj.bias")},
+        HN_IS_VECTOR, n_shared, n_one, HN_PHASE_OTHER, shared_bias, AT(experts.shared_gate_bias)},
+    [HN_ROLE_SHARED_UP_BIAS] = {{BLK("ffn_up_shexp.bias"), LAYER("mlp.shared_expert.up_proj.bias")},
+        HN_IS_VECTOR, n_shared, n_one, HN_PHASE_OTHER, shared_bias, AT(experts.shared_up_bias)},
+    [HN_ROLE_SHARED_DOWN_BIAS] = {{BLK("ffn_down_shexp.bias"), LAYER("mlp.shared_expert.down_proj.bias")},
+        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, shared_bias, AT(experts.shared_down_bias)},
 
     /* a draft head's, whose names are those of its form (model/head/head_names.c) */
     [HN_HEAD_FC] = {{NULL}, HN_IS_MATRIX, of_input, n_hidden, HN_PHASE_OTHER, fc, IN_HEAD(fc), .count = n_modules},
@@ -502,7 +510,8 @@ float hn_arch_vector_times(const hn_arch *a, hn_tensor_id t) {
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer) {
     const hn_expert_desc *e = &a->layer[layer].experts;
     if (row_of(role)->kind == HN_IS_OF_HEADS) return a->layer[layer].heads;
-    return row_of(role)->kind == HN_IS_OF_EXPERTS && (e->stacked || (a->files.form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
+    const bool one_tensor = e->stacked || e->stacks || (a->files.form == HN_SOURCE_GGUF && !e->single);
+    return row_of(role)->kind == HN_IS_OF_EXPERTS && one_tensor ? e->count : 1;
 }
 
 void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]) {

@@ -75,12 +75,12 @@ static hunch_status need_matrices(hn_plan *p, const char *name, const uint64_t d
 /* The vector of a head, or a table of three dimensions; a vector may have further dimensions of 1. */
 static hunch_status need_vector(hn_plan *p, const char *name, hn_tensor_id id, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
     const hn_tensor *there = hn_source_find(p->src, name);
-    const bool sides = hn_role_kind_of(id.role) == HN_IS_SIDES, one_row = there && there->n_dims == 2 && there->dims[1] == 1;
+    const bool sides = hn_role_kind_of(id.role) == HN_IS_SIDES;
     const uint64_t width = (uint64_t)p->m->arch.hidden,
                    three[3] = {sides ? width : dims[0], sides ? dims[0] / 2 / width : 1, sides ? 2 : 1};
     if (there && (sides || there->n_dims == 3)) return hn_source_need_shape(p->src, name, 3, three, t, err);
     if (sides && !p->missing) return hn_source_need_shape(p->src, name, 3, three, t, err);
-    return need_tensor(p, name, one_row ? 2 : 1, dims[0], 1, t, err);
+    return need_tensor(p, name, 1, dims[0], 1, t, err);
 }
 
 /* dims: its shape. */

@@ -144,6 +144,11 @@ static void store_unit(const struct hn_kernels *k, const hn_expert_unit *unit, i
         k->store(c, n, y, HN_GROUP, cols, false);
         return;
     }
+    if (unit->alpha == 0) {
+        hn_cpu_limited_glu(k, c, up, n * HN_STRIP, unit->limit);
+        k->store(c, n, y, HN_GROUP, cols, false);
+        return;
+    }
     const size_t at = (size_t)expert * (size_t)unit->ld_bias + (size_t)first;
     for (int r = 0; r < n; r++) {
         k->add(c + r * HN_STRIP, hn_host_f32(unit->gate_bias) + at, cols);

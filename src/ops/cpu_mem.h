@@ -47,6 +47,8 @@ void hn_cpu_linear_glu(const hn_exec *ex, hn_count n, hn_act a, const hn_weight 
 void hn_cpu_linear_top(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
 void hn_cpu_clusters_top(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
                          const hn_top *top);
+/* gate = min(silu(gate), limit) * up brought into [-limit, limit] */
+void hn_cpu_limited_glu(const struct hn_kernels *k, float *gate, const float *up, int count, float limit);
 void hn_cpu_route(const hn_exec *ex, hn_count n, const hn_router *router, hn_matrix scores, const hn_routing *to);
 void hn_cpu_experts_glu(const hn_exec *ex, hn_count n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
                         const hn_expert_unit *unit, hn_act y);

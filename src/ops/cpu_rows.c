@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
 
@@ -196,6 +197,19 @@ void hn_cpu_norm_add(const hn_exec *ex, hn_count number, hn_matrix x, const hn_n
     hn_cpu_barrier(ex);
 }
 
+void hn_cpu_limited_glu(const struct hn_kernels *k, float *gate, const float *up, int count, float limit) {
+    float one[HN_GROUP];
+    for (int i = 0; i < HN_GROUP; i++) one[i] = 1;
+    for (int from = 0, n; from < count; from += n) {
+        n = hn_least(count - from, HN_GROUP);
+        k->swiglu(gate + from, one, n);
+        for (int i = from; i < from + n; i++) {
+            const float g = gate[i] > limit ? limit : gate[i], low = up[i] > limit ? limit : up[i];
+            gate[i] = g * (low < -limit ? -limit : low);
+        }
+    }
+}
+
 void hn_cpu_glu(const hn_exec *ex, hn_count count, hn_glu act, const hn_glu_in *in, float scale, hn_act y) {
     const int n = hn_cpu_number(count);
     const float *gb = or_none(in->gate_bias), *ub = or_none(in->up_bias);
@@ -206,7 +220,8 @@ void hn_cpu_glu(const hn_exec *ex, hn_count count, hn_glu act, const hn_glu_in *
         float *g = hn_host_row(in->gate, i) + from, *u = hn_host_row(in->up, i) + from;
         if (gb) k->add(g, gb + from, to - from);
         if (ub) k->add(u, ub + from, to - from);
-        (act == HN_GELU ? k->geglu : act == HN_SILU ? k->swiglu : k->sigmoid_glu)(g, u, to - from);
+        if (in->limit > 0) hn_cpu_limited_glu(k, g, u, to - from, in->limit);
+        else (act == HN_GELU ? k->geglu : act == HN_SILU ? k->swiglu : k->sigmoid_glu)(g, u, to - from);
         if (scale != 1) k->scale(g, g, to - from, scale);
         hn_cpu_put_inputs(hn_cpu(ex), g, to - from, &y, y.forms, i, first);
     }

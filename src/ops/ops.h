@@ -211,6 +211,7 @@ typedef struct hn_linear_out {
 typedef struct hn_glu_in {
     hn_matrix gate, up;
     hn_buf gate_bias, up_bias; /* f32 [cols]; mem NULL: none */
+    float limit; /* of HN_SILU: as that of hn_expert_unit without alpha; 0: none */
 } hn_glu_in;
 
 /* What is computed of a row's outputs, and written: y = scale * (W a + bias), or cap * tanh(y / cap) if cap is not 0. Capped values may
@@ -308,7 +309,8 @@ typedef struct hn_routing {
 } hn_routing;
 
 /* What an expert computes of its two products g and u: silu(g) * u; or with a limit, of g' = min(g + bias, limit) and
- * u' = u + bias, brought into [-limit, limit]: g' / (1 + e^(-alpha g')) * (u' + 1) (GPT-OSS). */
+ * u' = u + bias, brought into [-limit, limit]: g' / (1 + e^(-alpha g')) * (u' + 1) (GPT-OSS); with alpha 0, of products without biases:
+ * min(silu(g), limit) * u brought into [-limit, limit] (Step 3.7). */
 typedef struct hn_expert_unit {
     bool gelu;          /* gelu(g) * u, in its tanh form, instead of the first */
     float limit, alpha; /* limit 0: the former two, which have no biases */

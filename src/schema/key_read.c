@@ -83,10 +83,10 @@ hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_e
 }
 
 /* The same of a key whose value in a GGUF may be a list with one for each layer. */
-static hunch_status key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err) {
+static hunch_status key_of_layer(const hn_source *src, const hn_key *k, bool whole, int layer, double *out, hunch_error *err) {
     const hn_array *list = NULL;
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    if (!gguf || hn_source_array(src, k->gguf, &list, NULL) || !list) return hn_key_int(src, k, out, err);
+    if (!gguf || hn_source_array(src, k->gguf, &list, NULL) || !list) return key_read(src, k, whole, out, err);
     if (hn_array_is_strings(list) || hn_array_count(list) <= (size_t)layer)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %zu, expected a number for each layer", hn_source_path(src), k->gguf,
                        hn_array_count(list));
@@ -94,7 +94,7 @@ static hunch_status key_of_layer(const hn_source *src, const hn_key *k, int laye
     if (!(v >= k->min && v <= k->max))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g for layer %d, expected %g to %g", hn_source_path(src), k->gguf, v, layer, k->min,
                        k->max);
-    *out = (int)v;
+    *out = v;
     return HUNCH_OK;
 }
 
@@ -182,19 +182,16 @@ static double usual_of(const hn_key_reading *r, const hn_key_row *k) {
 /* A number of each layer: that of number `layer`. */
 static hunch_status each_read(const hn_key_reading *r, const hn_key_row *k, int layer, double *v, hunch_error *err) {
     char name[96], gguf[200];
-    int n = 0;
     snprintf(gguf, sizeof gguf, "%s.%s", r->schema->prefix, hn_keys_word(k->gguf, 0, name) ? name : "");
     const hn_key key = {gguf, NULL, k->least, k->most, usual_of(r, k)};
-    const hunch_status st = key_of_layer(r->src, &key, layer, &n, err);
-    if (!st) *v = n;
-    return st;
+    return key_of_layer(r->src, &key, k->type == HN_KEY_INT, layer, v, err);
 }
 
 static hunch_status row_read(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     bool found = false;
     char name[200];
-    if (k->read) return k->read(r, k, v, err);
     if (k->how & HN_EACH && hn_source_get_kind(r->src) == HN_SOURCE_GGUF) return each_read(r, k, 0, v, err);
+    if (k->read) return k->read(r, k, v, err);
     const hunch_status st = names_read(r, k, v, &found, err);
     if (st || found) return st;
     *v = usual_of(r, k);

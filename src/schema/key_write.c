@@ -37,9 +37,21 @@ static hunch_status list_write(const hn_record *from, hn_gguf_writer *w, const c
     return st;
 }
 
+/* Numbers that need not be whole, always as a list. */
+static hunch_status floats_write(const hn_record *from, const hn_key_row *k, hn_gguf_writer *w, const char *key, hunch_error *err) {
+    const size_t n = (size_t)from->layers;
+    float *list = hn_alloc(n * sizeof *list);
+    if (!list) return hn_fail_memory(err, "a list of layers", n * sizeof *list);
+    for (size_t i = 0; i < n; i++) list[i] = (float)field_get(from, k, (int)i);
+    hunch_status st = hn_gguf_put_f32s(w, key, list, n, err);
+    hn_free(list);
+    return st;
+}
+
 /* A number of each layer: one if all are equal, else a list. */
 static hunch_status each_write(const hn_record *from, const hn_key_row *k, hn_gguf_writer *w, const char *key, hunch_error *err) {
     const size_t n = (size_t)from->layers;
+    if (k->type == HN_KEY_FLOAT) return floats_write(from, k, w, key, err);
     bool equal = true;
     int32_t *list = hn_alloc(n * sizeof *list);
     if (!list) return hn_fail_memory(err, "a list of layers", n * sizeof *list);

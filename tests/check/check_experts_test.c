@@ -250,18 +250,28 @@ static void layer_rank(void *arg, int rank, int ranks) {
     l->o->ops->combine(&ex, check_number(l->c->n), &l->c->to, l->results, l->bias, &l->shared, l->add, l->sum);
 }
 
-/* The unit of GELU, or with biases and limits, by plain operations. */
+static void limited(float *gate, const float *up, int n, float limit) {
+    for (int i = 0; i < n; i++) {
+        const float one = 1;
+        check_ref()->swiglu(gate + i, &one, 1);
+        gate[i] = fminf(gate[i], limit) * fmaxf(fminf(up[i], limit), -limit);
+    }
+}
+
+/* The unit of GELU, or with limits, and biases or none, by plain operations. */
 static void alone_unit(const layer_call *l, const hn_exec *ex) {
     const int width = l->hidden.cols;
     const hn_matrix gate = hn_columns(l->both, 0, width), up = hn_columns(l->both, width, width);
     const hn_linear_out outs[] = {{&l->single[GATE], gate}, {&l->single[UP], up}};
     const size_t at = sizeof(float) * (size_t)l->alone_expert * (size_t)l->unit.ld_bias;
     l->o->ops->linear(ex, check_number(1), l->one, outs, 2, false);
-    if (!l->unit.gelu) l->o->ops->add_bias(ex, check_number(1), gate, hn_at(l->unit.gate_bias, at));
-    if (!l->unit.gelu) l->o->ops->add_bias(ex, check_number(1), up, hn_at(l->unit.up_bias, at));
+    if (l->unit.gate_bias.mem) l->o->ops->add_bias(ex, check_number(1), gate, hn_at(l->unit.gate_bias, at));
+    if (l->unit.gate_bias.mem) l->o->ops->add_bias(ex, check_number(1), up, hn_at(l->unit.up_bias, at));
     if (ex->rank == 0) {
         if (l->unit.gelu)
             check_ref()->geglu(hn_host_row(gate, 0), hn_host_row(up, 0), width);
+        else if (l->unit.alpha == 0)
+            limited(hn_host_row(gate, 0), hn_host_row(up, 0), width, l->unit.limit);
         else
             check_ref()->clamped_glu(hn_host_row(gate, 0), hn_host_row(up, 0), width, l->unit.alpha, l->unit.limit);
         memcpy(hn_host_row(l->hidden, 0), hn_host_row(gate, 0), (size_t)width * sizeof(float));
@@ -339,6 +349,8 @@ static void call_create(layer_call *l, hn_backend *o, const part *p, bool stored
         l->unit = (hn_expert_unit){.limit = 7, .alpha = 1.702f, .ld_bias = ld, .gate_bias = check_put_random(o, experts * 2 * width)};
         l->unit.up_bias = hn_at(l->unit.gate_bias, sizeof(float) * (size_t)(ld == width ? experts * width : width));
         l->bias = check_put_random(o, experts * out);
+    } else if (!l->unit.gelu && check_int(0, 1)) {
+        l->unit.limit = 0.4f;
     }
     const int more = check_int(0, 2);
     if (more > 0) l->shared.y = (hn_matrix){check_put_random(o, c->n * (out + 2)), out, out + 2};

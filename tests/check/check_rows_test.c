@@ -467,19 +467,20 @@ typedef struct glu_work {
     hn_backend *o;
     hn_glu act;
     hn_buf gate, up, gate_bias, up_bias, sum, bias;
-    float scale;
+    float scale, limit;
     hn_act y;
 } glu_work;
 
 static void glu_rank(void *arg, int rank, int ranks) {
     const glu_work *w = arg;
     const hn_exec ex = {w->o->ops, w->o, rank, ranks};
-    const hn_glu_in in = {{w->gate, GLU_COLS, GLU_LD}, {w->up, GLU_COLS, GLU_LD}, w->gate_bias, w->up_bias};
+    const hn_glu_in in = {{w->gate, GLU_COLS, GLU_LD}, {w->up, GLU_COLS, GLU_LD}, w->gate_bias, w->up_bias, w->limit};
     w->o->ops->glu(&ex, check_number(GLU_ROWS), w->act, &in, w->scale, w->y);
     w->o->ops->add_bias(&ex, check_number(GLU_ROWS), (hn_matrix){w->sum, GLU_COLS, GLU_LD}, w->bias);
 }
 
-static double glu_want(hn_glu act, double gate, double up) {
+static double glu_want(hn_glu act, double gate, double up, double limit) {
+    if (limit > 0) return fmin(gate / (1 + exp(-gate)), limit) * fmin(fmax(up, -limit), limit);
     return act == HN_GELU ? check_gelu(gate) * up : gate / (1 + exp(-gate)) * up;
 }
 
@@ -489,7 +490,7 @@ static void glu_test(void **state HN_UNUSED) {
         const hn_buf none = {NULL, 0};
         glu_work w = {c.o, round & 1 ? HN_GELU : HN_SILU, check_put_random(c.o, GLU_ROWS * GLU_LD),
                       check_put_random(c.o, GLU_ROWS * GLU_LD), none, none, check_put_random(c.o, GLU_ROWS * GLU_LD),
-                      check_put_random(c.o, GLU_COLS), round & 8 ? 0.25f : 1,
+                      check_put_random(c.o, GLU_COLS), round & 8 ? 0.25f : 1, round % 6 == 4 ? 0.4f : 0,
                       {check_mem(c.o, c.o->act_bytes(GLU_COLS, GLU_ROWS)), GLU_COLS, GLU_ROWS,
                        HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16}};
         if (round & 2) w.gate_bias = check_put_random(c.o, GLU_COLS);
@@ -504,7 +505,7 @@ static void glu_test(void **state HN_UNUSED) {
             const bool inside = k < GLU_COLS;
             const double x = (double)gate[i] + (inside && w.gate_bias.mem ? (double)hn_host_f32(w.gate_bias)[k] : 0),
                          y = (double)up[i] + (inside && w.up_bias.mem ? (double)hn_host_f32(w.up_bias)[k] : 0),
-                         want = glu_want(w.act, x, y) * (double)w.scale;
+                         want = glu_want(w.act, x, y, (double)w.limit) * (double)w.scale;
             if (inside) assert_true(fabs((double)act_f32(&w.y, i / GLU_LD)[k] - want) <= 2e-6 * (1 + fabs(x) * fabs(y)));
             assert_true(hn_host_f32(w.sum)[i] == (inside ? sum[i] + hn_host_f32(w.bias)[k] : sum[i]));
         }

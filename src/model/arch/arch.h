@@ -21,6 +21,7 @@ typedef enum hn_role {
     HN_ROLE_OUTPUT_NORM,
     HN_ROLE_OUTPUT,
     HN_ROLE_OUTPUT_NORM_BIAS,
+    HN_ROLE_OUTPUT_BIAS,
     HN_ROLE_ATTN_NORM,
     HN_ROLE_ATTN_NORM_BIAS,
     HN_ROLE_Q,
@@ -80,6 +81,9 @@ typedef enum hn_role {
     HN_ROLE_SHARED_GATE,
     HN_ROLE_SHARED_UP,
     HN_ROLE_SHARED_DOWN,
+    HN_ROLE_SHARED_GATE_BIAS,
+    HN_ROLE_SHARED_UP_BIAS,
+    HN_ROLE_SHARED_DOWN_BIAS,
     /* of a draft head outside its layers */
     HN_ROLES_OF_MODELS, /* so many, of models and their layers */
     HN_HEAD_FC = HN_ROLES_OF_MODELS,
@@ -164,8 +168,10 @@ struct hn_arch;
 typedef struct hn_family {
     const char *gguf_name, *hf_type;  /* general.architecture, which keys begin with too; config.json model_type */
     const hn_key_row *keys[8];        /* lists, each before those that may replace its rows; NULL: there are no more */
+    const char *unread;               /* of tensors that nothing reads: beginnings of a folder's names, and + for layers behind the last */
     const hn_role_other *names;       /* ends with a role HN_ROLES; NULL: all are the usual ones */
     bool pairs;                       /* Q and K rows are rotated in neighbouring pairs in a GGUF, in halves in a folder */
+    bool folder_pairs;                /* in a folder too */
     bool own_rotations;               /* `finish` adds them */
     /* The family of a file, of several that have this name. NULL: there is one. */
     hunch_status (*which)(const struct hn_family **f, const hn_source *src, hunch_error *err);
@@ -217,6 +223,7 @@ typedef struct hn_arch {
     float residual_scale, logit_scale; /* factors of every branch's output and of the logits */
     float logit_cap;                   /* logits are cap * tanh(logits / cap); 0: they are not capped */
     bool tied;            /* the output matrix is the embedding */
+    bool output_bias;     /* logits have biases, before they are scaled */
     hn_layer_desc *layer; /* [layers] */
     int rotations;        /* number of different rotations; the first is that of layers with full attention */
     hn_rotation rotation[HN_MOST_ROTATIONS];
@@ -313,12 +320,11 @@ static inline int hn_paired_row(int row, int dims) {
 /* The list of families, in the order in which messages name them; two that share a GGUF architecture are side by side, and the first of
  * them reads it. FAMILY(NAME) is hn_family_NAME, which an arch_*.c defines. */
 #define HN_FAMILIES(FAMILY)                                                                                                           \
-    FAMILY(llama) FAMILY(mistral) FAMILY(mixtral) FAMILY(smollm3) FAMILY(qwen2) FAMILY(qwen2_moe) FAMILY(qwen3) FAMILY(qwen3_moe)     \
-    FAMILY(granite) FAMILY(seed_oss) FAMILY(gemma3) FAMILY(phi3) FAMILY(qwen35) FAMILY(qwen35_text) FAMILY(qwen35_moe)                \
-    FAMILY(qwen35_moe_text)                                                                                                           \
-    FAMILY(qwen3_next) FAMILY(glm4_moe) FAMILY(gpt_oss) FAMILY(gemma4) FAMILY(gemma4_text) FAMILY(gemma4_unified)                       \
-    FAMILY(gemma4_unified_text) FAMILY(deepseek_v2) FAMILY(deepseek_v3) FAMILY(kimi_k2) FAMILY(glm4_moe_lite)                       \
-    FAMILY(lfm2) FAMILY(lfm2_moe)
+    FAMILY(llama) FAMILY(mistral) FAMILY(mixtral) FAMILY(smollm3) FAMILY(qwen2) FAMILY(qwen2_moe) FAMILY(qwen3)                       \
+    FAMILY(qwen3_moe) FAMILY(granite) FAMILY(seed_oss) FAMILY(gemma3) FAMILY(phi3) FAMILY(qwen35) FAMILY(qwen35_text)                 \
+    FAMILY(qwen35_moe) FAMILY(qwen35_moe_text) FAMILY(qwen3_next) FAMILY(glm4_moe) FAMILY(gpt_oss) FAMILY(gemma4)                     \
+    FAMILY(gemma4_text) FAMILY(gemma4_unified) FAMILY(gemma4_unified_text) FAMILY(deepseek_v2) FAMILY(deepseek_v3)                    \
+    FAMILY(kimi_k2) FAMILY(glm4_moe_lite) FAMILY(lfm2) FAMILY(lfm2_moe)
 #define HN_FAMILY_DECLARED(NAME) extern const hn_family hn_family_##NAME;
 HN_FAMILIES(HN_FAMILY_DECLARED)
 extern const hn_key_row hn_attention_bias_keys[], hn_mlp_bias_keys[]; /* a folder's keys that add biases */
@@ -342,7 +348,33 @@ extern const hn_key_row hn_moe_keys[], hn_moe_of_deepseek[], hn_moe_of_v3[], hn_
 #define HN_NORMALISED(gguf, folder) {HN_LAYER(BOOL, experts.normalised), "expert_weights_norm norm_top_k_prob", "norm_topk_prob", 0, 1, \
                                      {gguf, folder}, .written = hn_unusual_choice}
 #define HN_TIED(folder) {HN_MODEL(BOOL, tied), NULL, "tie_word_embeddings", 0, 1, {0, folder}, HN_NOT_NULL}
+#define HN_HEAD_DIM(folder) {HN_LAYER(INT, head_dim), "attention.key_length", "head_dim", 2, 512, {0, folder}, .read = hn_read_head_dim, \
+                             .written = hn_unusual_heads} /* of an absent key; null: hidden / heads */
+#define HN_KV_HEADS(folder) {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, {0, folder}, \
+                             .read = hn_read_usual_kv_heads} /* of an absent key; null: as many as heads */
 #define HN_ROTATED(folder) {HN_MODEL(REAL, files.rotated), .usual = {1, folder}, .read = hn_read_rotated}
+/* A family's row about experts; names of a folder's shared experts, and of Mixtral's. */
+#define HN_EXPERTS(names, folder) {HN_LAYER(INT, experts.count), "expert_count", names, 1, HN_MAX_EXPERTS, {NAN, folder}}
+#define HN_USED(names, folder) {HN_LAYER(INT, experts.used), "expert_used_count", names, 1, HN_MAX_USED, {NAN, folder}}
+#define HN_SHARED(names, folder) {HN_MODEL(INT, files.shared_experts), "expert_shared_count", names, 0, HN_MAX_EXPERTS, {0, folder}, \
+                                  .written = hn_moe_shared_count}
+#define HN_SHARED_NAME(role, part, name) {HN_ROLE_SHARED_##role, NULL, "model.layers.%d.mlp." part name, NULL}
+#define HN_SHARED_NAMES(part) HN_SHARED_NAME(GATE, part, ".gate_proj.weight"), HN_SHARED_NAME(GATE_BIAS, part, ".gate_proj.bias"), \
+                              HN_SHARED_NAME(UP, part, ".up_proj.weight"), HN_SHARED_NAME(UP_BIAS, part, ".up_proj.bias"), \
+                              HN_SHARED_NAME(DOWN, part, ".down_proj.weight"), HN_SHARED_NAME(DOWN_BIAS, part, ".down_proj.bias")
+#define HN_MIXTRAL_NAMES {HN_ROLE_ROUTER, NULL, "model.layers.%d.block_sparse_moe.gate.weight", NULL}, \
+                         {HN_ROLE_EXPERT_GATE, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w1.weight", NULL}, \
+                         {HN_ROLE_EXPERT_UP, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w3.weight", NULL}, \
+                         {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w2.weight", NULL}
+#define HN_NAMES_END {HN_ROLES, NULL, NULL, NULL}
+/* Windows of some layers (null: none), which turn by a rotation of their own; neither half reads a norm, and what they add is normed. */
+#define HN_PATTERN "attention.sliding_window_pattern"
+#define HN_WINDOW(folder) {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, {0, folder}, HN_ZERO_IS_NONE, \
+                           .read = hn_read_window, .written = hn_any_window}
+#define HN_SLIDING_THETA {HN_MODEL(REAL, rotation[1].scaling.theta), "rope.freq_base_swa", .how = HN_LATER, .written = hn_slides_otherwise}
+#define HN_SLIDING_DIMS {HN_MODEL(INT, rotation[1].dims), "rope.dimension_count_swa", .how = HN_LATER, .written = hn_slides_otherwise}
+#define HN_POST_NORMED HN_ALWAYS(HN_LAYER(BOOL, post_norms), 1), HN_ALWAYS(HN_LAYER(INT, input), HN_INPUT_PLAIN), \
+                       HN_ALWAYS(HN_LAYER(INT, ffn_input), HN_INPUT_PLAIN)
 #define HN_ALWAYS(field, value) {field, NULL, NULL, 0, 0, {value, value}} /* of HN_LAYER or HN_MODEL */
 #define HN_ROWS_END {.type = HN_KEY_END}
 
@@ -362,18 +394,31 @@ hunch_status hn_family_heads(hn_arch *a, hn_layer_desc *l, const hn_source *src,
 hunch_status hn_family_sliding(const hn_source *src, int *window, hunch_error *err);
 double hn_usual_value_dim(const hn_arch *a, const hn_layer_desc *l);
 double hn_scale_of_heads(const hn_arch *a, const hn_layer_desc *l); /* `follows`: 1 / sqrt(head size) */
+hunch_status hn_read_head_dim(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
+hunch_status hn_read_usual_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
+hunch_status hn_read_window(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
 hunch_status hn_read_rotated(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
 hunch_status hn_read_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
 hunch_status hn_read_gate_up(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err);
 bool hn_unusual_heads(const hn_arch *a, const hn_key_row *k, double *v); /* `written`: sizes that do not follow from the width */
 bool hn_any_window(const hn_arch *a, const hn_key_row *k, double *window); /* `written`: one of the windows */
 int hn_layer_slides(const hn_layer_desc *l); /* has a window */
+bool hn_slides_otherwise(const hn_arch *a, const hn_key_row *k, double *v); /* `written`: there is a rotation of layers with a window */
+/* A folder's key that has a number, or a list of one for each layer: these numbers, of the absent key or null its usual one. */
+enum { HN_MOST_LAYERS = 1024 };
+hunch_status hn_family_numbers(const hn_arch *a, const hn_source *src, const hn_key *key, bool whole, double each[HN_MOST_LAYERS],
+                               hunch_error *err);
+/* hn_rope_read for a family with own_rotations. */
+hunch_status hn_family_rotation(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err);
+hunch_status hn_family_check_heads(const hn_arch *a, const hn_source *src, hunch_error *err); /* that those of all layers share key heads */
 /* `finish`: windows as long as the context are none. */
 hunch_status hn_family_short_windows(hn_arch *a, hn_source *src, hunch_error *err);
 /* In a GGUF: the layers that the list of flags marks get this window, the others none. */
 hunch_status hn_family_listed_windows(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err);
 /* If config.json has layer_types: gives the sliding layers this window and the others none, and sets *found. */
 hunch_status hn_family_layer_types(hn_arch *a, const hn_source *src, int window, bool *found, hunch_error *err);
+/* Whether it has a value for each layer, and for blocks after them that predict further tokens, or not for these. */
+bool hn_family_is_list(const hn_arch *a, const hn_source *src, const json_t *list);
 /* A folder's list with one of two names for each layer; is: what to set in layers of the second name. *found: there is one. */
 hunch_status hn_family_kinds(const hn_arch *a, const hn_source *src, const char *path, const char *const names[2],
                              void (*set)(hn_layer_desc *l, bool second), bool *found, hunch_error *err);
@@ -390,10 +435,14 @@ const hn_key *hn_family_key_of(hn_key_buf *k, const hn_family *f, const char *su
 /* ---- experts (arch_moe.c) ------------------------------------------------------------------------------------------- */
 
 /* From what was read of all: which layers have experts, and how rows choose. */
+const hn_expert_desc *hn_moe_of(const hn_arch *a); /* those of the first layer that has some */
 hunch_status hn_moe_finish(hn_arch *a, hn_source *src, hunch_error *err);
 double hn_moe_layers(const hn_arch *a); /* `up_to`, and `written`, of the number of dense layers before those with experts */
 bool hn_moe_first(const hn_arch *a, const hn_key_row *k, double *v);
-bool hn_unusual_choice(const hn_arch *a, const hn_key_row *k, double *v); /* `written` of how rows choose */
+/* `written`: of how rows choose; the number of shared experts */
+bool hn_unusual_choice(const hn_arch *a, const hn_key_row *k, double *v);
+bool hn_moe_shared_count(const hn_arch *a, const hn_key_row *k, double *v);
+double hn_width_of_dense(const hn_arch *a, const hn_layer_desc *l); /* `follows`: experts are as wide as dense layers' halves */
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src); /* finds the tensors that hold the experts of each layer */
 
 /* Finds whether the matrices of heads of each layer with latent attention are apart (arch_deepseek.c). */
@@ -409,6 +458,8 @@ hunch_status hn_rope_read(const hn_key_reading *r, hn_source *src, int dims, dou
 hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error *err);
 /* Adds a copy of another description's rotation. */
 hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *err);
+/* Adds the rotation of layers with a window, which is never scaled, and sets theirs: base and dims by their keys, or these. */
+hunch_status hn_rope_add_sliding(hn_arch *a, const hn_source *src, double theta, int dims, hunch_error *err);
 double hn_rope_usual_amplitude(const hn_scaling *s);
 
 /* Of Gemma 4's layers with full attention, and of those with a window. */

@@ -60,6 +60,36 @@ hunch_status hn_read_kv_heads(const hn_key_reading *r, const hn_key_row *k, doub
                             path, one->gguf, hn_array_count(list));
 }
 
+/* Families whose folders may leave a key out, where null has another meaning. */
+static hunch_status read_or_null(const hn_key_reading *r, const hn_key_row *k, const char *suffix, const char *path, double null, int *n,
+                                 hunch_error *err) {
+    hn_key_buf key;
+    const bool gguf = hn_source_get_kind(r->src) == HN_SOURCE_GGUF;
+    const double least = k->how & HN_ZERO_IS_NONE ? 0 : k->least, usual = gguf || hn_source_is_null(r->src, path) ? null : k->usual[1];
+    return hn_key_int(r->src, hn_family_key_of(&key, r->a->family, suffix, path, least, k->most, usual), n, err);
+}
+
+hunch_status hn_read_head_dim(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    int n = 0;
+    const hunch_status st = read_or_null(r, k, "attention.key_length", "head_dim", r->a->hidden / r->l->heads, &n, err);
+    *v = n;
+    return st;
+}
+
+hunch_status hn_read_usual_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    int n = 0;
+    const hunch_status st = read_or_null(r, k, "attention.head_count_kv", "num_key_value_heads", r->l->heads, &n, err);
+    *v = n;
+    return st;
+}
+
+hunch_status hn_read_window(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
+    int n = 0;
+    const hunch_status st = read_or_null(r, k, "attention.sliding_window", "sliding_window", 0, &n, err);
+    *v = n;
+    return st;
+}
+
 /* A folder's part of a head that is rotated: the smaller of two keys. */
 hunch_status hn_read_rotated(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 0}, part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 0};
@@ -82,7 +112,7 @@ static bool all_blocks(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *
 bool hn_unusual_heads(const hn_arch *a, const hn_key_row *k, double *v) {
     const hn_layer_desc *l = &a->layer[0];
     if (k->of == HN_OF_MODEL) *v = hn_layer_value_dim(l);
-    return !hn_layer_is(l, &hn_mixer_attention) || l->head_dim * l->heads != a->hidden;
+    return !hn_layer_is(l, &hn_mixer_attention) || l->head_dim * l->heads != a->hidden || l->narrow > 0;
 }
 
 bool hn_any_window(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
@@ -94,6 +124,11 @@ bool hn_any_window(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
 
 int hn_layer_slides(const hn_layer_desc *l) {
     return l->window > 0;
+}
+
+bool hn_slides_otherwise(const hn_arch *a, const hn_key_row *k, double *v) {
+    *v = k->type == HN_KEY_INT ? a->rotation[1].dims : a->rotation[1].scaling.theta;
+    return a->rotations > 1;
 }
 
 static bool is_yarn(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) {
@@ -138,7 +173,7 @@ static const hn_key_row base[] = {
     {HN_MODEL(INT, vocab), "vocab_size", "vocab_size", 1, 1 << 24, .how = HN_LATER | HN_NOT_NULL, .follows = vocab_of},
     {HN_MODEL(INT, context), "context_length", "max_position_embeddings", 1, 1 << 24, MUST, HN_NOT_NULL},
     {HN_MODEL(INT, hidden), "embedding_length", "hidden_size", 1, 1 << 17, MUST, HN_NOT_NULL},
-    {HN_MODEL(INT, layers), "block_count", "num_hidden_layers", 1, 1024, MUST, HN_NOT_NULL | HN_FIRST, .written = all_blocks},
+    {HN_MODEL(INT, layers), "block_count", "num_hidden_layers", 1, HN_MOST_LAYERS, MUST, HN_NOT_NULL | HN_FIRST, .written = all_blocks},
     {HN_MODEL(INT, files.next_layers), "nextn_predict_layers", .how = HN_GGUF_WRITTEN | HN_IF_SET},
     {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, MUST, HN_NOT_NULL},
     {HN_LAYER(INT, heads), "attention.head_count", "num_attention_heads", 1, 1024, MUST, HN_NOT_NULL},
@@ -262,7 +297,9 @@ hunch_status hn_family_heads(hn_arch *a, hn_layer_desc *l, const hn_source *src,
     if (st) return st;
     if (l->heads % l->kv_heads)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d heads do not share %d key heads evenly", hn_source_path(src), l->heads, l->kv_heads);
-    if (l->head_dim < 2 || l->head_dim % 2 || rotated < 2 || rotated % 2 || rotated > l->head_dim || values != l->head_dim)
+    const bool narrow = values < l->head_dim && values >= 2 && values % 2 == 0 && hn_family_has(a->family, offsetof(hn_layer_desc, narrow));
+    l->narrow = narrow ? values : 0;
+    if (l->head_dim < 2 || l->head_dim % 2 || rotated < 2 || rotated % 2 || rotated > l->head_dim || (values != l->head_dim && !narrow))
         return hn_fail(err, HUNCH_REFUSED, "%s: head size %d (values %d, rotated %d): expected even and equal sizes", hn_source_path(src),
                        l->head_dim, values, rotated);
     return HUNCH_OK;
@@ -373,10 +410,16 @@ static hunch_status read_written_windows(hn_arch *a, const hn_source *src, hunch
     return st ? st : hn_family_listed_windows(a, src, list, window, err);
 }
 
+bool hn_family_is_list(const hn_arch *a, const hn_source *src, const json_t *list) {
+    const json_t *more = hn_source_config(src, "num_nextn_predict_layers");
+    const size_t n = json_array_size(list), layers = (size_t)a->layers;
+    return json_is_array(list) && (n == layers || (json_is_integer(more) && n == layers + (size_t)json_integer_value(more)));
+}
+
 hunch_status hn_family_kinds(const hn_arch *a, const hn_source *src, const char *path, const char *const names[2],
                              void (*set)(hn_layer_desc *l, bool second), bool *found, hunch_error *err) {
     const json_t *list = hn_source_config(src, path);
-    bool good = json_is_array(list) && json_array_size(list) == (size_t)a->layers;
+    bool good = hn_family_is_list(a, src, list);
     *found = list != NULL;
     for (int i = 0; good && i < a->layers; i++) {
         const char *name = json_string_value(json_array_get(list, (size_t)i));
@@ -387,6 +430,34 @@ hunch_status hn_family_kinds(const hn_arch *a, const hn_source *src, const char 
     return good || !list ? HUNCH_OK
                          : hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s, expected a list of %d names, %s or %s", hn_source_path(src),
                                    path, a->layers, names[0], names[1]);
+}
+
+hunch_status hn_family_numbers(const hn_arch *a, const hn_source *src, const hn_key *key, bool whole,
+                               double each[HN_MOST_LAYERS], hunch_error *err) {
+    const json_t *said = a->files.form == HN_SOURCE_HF ? hn_source_config(src, key->hf) : NULL;
+    bool good = !json_is_array(said) || hn_family_is_list(a, src, said);
+    for (int i = 0; good && i < a->layers; i++) {
+        const json_t *n = json_is_array(said) ? json_array_get(said, (size_t)i) : said;
+        each[i] = n && !json_is_null(n) ? json_number_value(n) : key->dflt;
+        good = !n || json_is_null(n) || (json_is_number(n) && each[i] >= key->min && each[i] <= key->max);
+        good = good && !(whole && each[i] != floor(each[i]));
+    }
+    return good ? HUNCH_OK
+                : hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s, expected a%s number from %g to %g, or a list of %d",
+                          hn_source_path(src), key->hf, whole ? " whole" : "", key->min, key->max, a->layers);
+}
+
+hunch_status hn_family_rotation(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err) {
+    const hn_file_keys s = hn_family_keys(a->family);
+    return hn_rope_read(&(hn_key_reading){&s, a, &a->layer[0], src, NULL}, src, dims, theta, err);
+}
+
+hunch_status hn_family_check_heads(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    for (int i = 0; i < a->layers; i++)
+        if (a->layer[i].heads % a->layer[i].kv_heads)
+            return hn_fail(err, HUNCH_REFUSED, "%s: %d heads of layer %d do not share %d key heads evenly", hn_source_path(src),
+                           a->layer[i].heads, i, a->layer[i].kv_heads);
+    return HUNCH_OK;
 }
 
 static void set_slides(hn_layer_desc *l, bool slides) {

@@ -96,22 +96,6 @@ static hunch_status finish_experts(hn_arch *a, const hn_source *src, hunch_error
     return is_gguf(src) ? add_groups(a, src, err) : HUNCH_OK;
 }
 
-static void set_sparse(hn_layer_desc *l, bool sparse) {
-    l->ffn = sparse ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
-}
-
-/* GLM's list of dense and sparse layers; without one the first is dense, as its reference has it. */
-static hunch_status mark_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
-    static const char *const names[] = {"dense", "sparse"};
-    hn_expert_desc experts = {0};
-    bool listed;
-    for (int i = 0; i < a->layers; i++)
-        if (a->layer[i].ffn == HN_FFN_EXPERTS) experts = a->layer[i].experts;
-    const hunch_status st = hn_family_kinds(a, src, "mlp_layer_types", names, set_sparse, &listed, err);
-    for (int i = 0; i < a->layers; i++) a->layer[i].experts = a->layer[i].ffn == HN_FFN_EXPERTS ? experts : (hn_expert_desc){0};
-    return st;
-}
-
 /* ---- the rest --------------------------------------------------------------------------------------------------------- */
 
 /* The rotated part follows the latent one in a row; YaRN's mscale_all_dim scales the scores. */
@@ -145,24 +129,12 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     return finish_experts(a, src, err);
 }
 
-static hunch_status finish_glm(hn_arch *a, hn_source *src, hunch_error *err) {
-    const hunch_status st = mark_layers(a, src, err);
-    if (st) return st;
-    hn_moe_find_tensors(a, src);
-    return finish(a, src, err);
-}
-
 /* ---- families --------------------------------------------------------------------------------------------------------- */
 
 static bool with_rotated(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
     *v += hn_latent_at(&a->layer[0])->rope;
     return true;
 }
-static bool first_sparse(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
-    for (*v = 0; (int)*v < a->layers && a->layer[(int)*v].ffn != HN_FFN_EXPERTS; ++*v) {}
-    return true;
-}
-
 #define METHODS "greedy group_limited_greedy noaux_tc"
 #define SCORES "softmax sigmoid"
 static const hn_key_row keys[] = {
@@ -189,19 +161,18 @@ static const hn_key_row by_sigmoid[] = {{HN_BESIDE(WORD), NULL, "scoring_func", 
                                         HN_ROWS_END};
 static const hn_key_row of_glm[] = {
     HN_EPS(NAN, 1e-5),
-    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", .usual = {1, 1}, .how = HN_GGUF_WRITTEN, .written = first_sparse},
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", .usual = {1, 1}, .how = HN_GGUF_WRITTEN,
+     .written = hn_moe_first},
+    {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"}, /* without one the first is dense, as its reference has it */
     HN_ROWS_END};
 
-static const hn_role_other names[] = {{HN_ROLE_SHARED_GATE, NULL, "model.layers.%d.mlp.shared_experts.gate_proj.weight", NULL},
-                                      {HN_ROLE_SHARED_UP, NULL, "model.layers.%d.mlp.shared_experts.up_proj.weight", NULL},
-                                      {HN_ROLE_SHARED_DOWN, NULL, "model.layers.%d.mlp.shared_experts.down_proj.weight", NULL},
-                                      {HN_ROLES, NULL, NULL, NULL}};
+static const hn_role_other names[] = {HN_SHARED_NAMES("shared_experts"), HN_NAMES_END};
 
 #define SHARED hn_next_layers, hn_attention_bias_keys, hn_moe_keys, hn_moe_of_deepseek
-#define FAMILY(type, finished, ...) {.gguf_name = "deepseek2", .hf_type = type, .names = names, .keys = {SHARED, __VA_ARGS__}, \
-                                     .heads = read_heads, .finish = finished}
+#define FAMILY(type, ...) {.gguf_name = "deepseek2", .hf_type = type, .names = names, .keys = {SHARED, __VA_ARGS__}, \
+                                     .heads = read_heads, .finish = finish}
 /* The first reads a GGUF of any: without a key for the function of scores it is softmax. */
-const hn_family hn_family_deepseek_v2 = FAMILY("deepseek_v2", finish, keys, by_softmax);
-const hn_family hn_family_deepseek_v3 = FAMILY("deepseek_v3", finish, hn_moe_of_v3, keys, by_sigmoid);
-const hn_family hn_family_kimi_k2 = FAMILY("kimi_k2", finish, hn_moe_of_v3, keys, by_sigmoid);
-const hn_family hn_family_glm4_moe_lite = FAMILY("glm4_moe_lite", finish_glm, hn_moe_of_v3, keys, by_sigmoid, of_glm);
+const hn_family hn_family_deepseek_v2 = FAMILY("deepseek_v2", keys, by_softmax);
+const hn_family hn_family_deepseek_v3 = FAMILY("deepseek_v3", hn_moe_of_v3, keys, by_sigmoid);
+const hn_family hn_family_kimi_k2 = FAMILY("kimi_k2", hn_moe_of_v3, keys, by_sigmoid);
+const hn_family hn_family_glm4_moe_lite = FAMILY("glm4_moe_lite", hn_moe_of_v3, keys, by_sigmoid, of_glm);

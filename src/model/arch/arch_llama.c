@@ -6,8 +6,6 @@
 
 #include "model/arch/arch.h"
 
-static double ffn_of(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->ffn_width; }
-
 static const hn_key_row window_keys[] = {
     {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, .how = HN_GGUF_WRITTEN, .written = hn_any_window},
     HN_ROWS_END};
@@ -15,15 +13,10 @@ static const hn_key_row mixtral_keys[] = {
     HN_THETA(1e6),
     {HN_LAYER(INT, experts.count), "expert_count", "num_local_experts num_experts n_routed_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "intermediate_size", 1, 1 << 20, .how = HN_NEVER_WRITTEN,
-     .follows = ffn_of},
+     .follows = hn_width_of_dense},
     HN_ROWS_END};
 
-static const hn_role_other mixtral_names[] = {
-    {HN_ROLE_ROUTER, NULL, "model.layers.%d.block_sparse_moe.gate.weight", NULL},
-    {HN_ROLE_EXPERT_GATE, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w1.weight", NULL},
-    {HN_ROLE_EXPERT_UP, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w3.weight", NULL},
-    {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.block_sparse_moe.experts.%d.w2.weight", NULL},
-    {HN_ROLES, NULL, NULL, NULL}};
+static const hn_role_other mixtral_names[] = {HN_MIXTRAL_NAMES, HN_NAMES_END};
 /* Ollama's converter calls w2 up and w3 down. */
 static const hn_role_other exchanged[] = {{HN_ROLE_EXPERT_UP, "blk.%d.ffn_down_exps.weight", NULL, NULL},
                                           {HN_ROLE_EXPERT_DOWN, "blk.%d.ffn_up_exps.weight", NULL, NULL},

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/least.h"
 #include "model/arch/arch.h"
 
 enum { GATING_SOFTMAX = 1, GATING_SIGMOID = 2, MOST_WIDTH = 1 << 20 }; /* expert_gating_func of a GGUF */
@@ -16,9 +16,10 @@ static bool is_gguf(const hn_arch *a) {
 /* ---- rows ---------------------------------------------------------------------------------------------------------------- */
 
 double hn_moe_layers(const hn_arch *a) { return a->layers - a->files.next_layers; }
+double hn_width_of_dense(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->ffn_width; }
 static double groups_of(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->experts.groups; }
 
-static const hn_expert_desc *experts_of(const hn_arch *a) {
+const hn_expert_desc *hn_moe_of(const hn_arch *a) {
     int i = 0;
     while (i < a->layers - 1 && !hn_layer_has_experts(&a->layer[i])) i++;
     return &a->layer[i].experts;
@@ -27,13 +28,13 @@ static const hn_expert_desc *experts_of(const hn_arch *a) {
 /* How rows choose is written unless it is the default of other programs. */
 static bool is_sigmoid(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
     *v = GATING_SIGMOID;
-    return experts_of(a)->sigmoid;
+    return hn_moe_of(a)->sigmoid;
 }
 bool hn_unusual_choice(const hn_arch *a, const hn_key_row *k, double *v) {
-    return experts_of(a)->sigmoid || (float)*v != (float)k->usual[HN_SOURCE_GGUF];
+    return hn_moe_of(a)->sigmoid || (float)*v != (float)k->usual[HN_SOURCE_GGUF];
 }
 static bool has_groups(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) {
-    return experts_of(a)->groups > 1;
+    return hn_moe_of(a)->groups > 1;
 }
 
 const hn_key_row hn_moe_keys[] = {
@@ -51,8 +52,8 @@ const hn_key_row hn_moe_keys[] = {
     {HN_LAYER(INT, experts.groups_used), "expert_group_used_count", NULL, 0, HN_MAX_EXPERTS, .follows = groups_of, .written = has_groups},
     HN_ROWS_END};
 
-static bool n_shared(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
-    *v = experts_of(a)->shared_width / experts_of(a)->width;
+bool hn_moe_shared_count(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    *v = hn_moe_of(a)->shared_width / hn_moe_of(a)->width;
     return true;
 }
 bool hn_moe_first(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
@@ -62,7 +63,8 @@ bool hn_moe_first(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
 
 const hn_key_row hn_moe_of_deepseek[] = {
     {HN_LAYER(INT, experts.count), "expert_count", "n_routed_experts num_experts num_local_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
-    {HN_MODEL(INT, files.shared_experts), "expert_shared_count", "n_shared_experts", 0, HN_MAX_EXPERTS, {0, 1}, .written = n_shared},
+    {HN_MODEL(INT, files.shared_experts), "expert_shared_count", "n_shared_experts", 0, HN_MAX_EXPERTS, {0, 1},
+     .written = hn_moe_shared_count},
     {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", "first_k_dense_replace", 0, 0, {0, 1}, .up_to = hn_moe_layers,
      .written = hn_moe_first},
     {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "routed_scaling_factor", 0, 1e6, {1, 1}, .written = hn_unusual_choice},
@@ -92,7 +94,7 @@ static hunch_status finish_shared(const hn_arch *a, const hn_source *src, hn_exp
     if ((double)count * e->width > MOST_WIDTH)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d shared experts of width %d, expected a width of %d at most together",
                        hn_source_path(src), count, e->width, MOST_WIDTH);
-    if (count > 0) e->shared_width = count * e->width;
+    if (count > 0 && e->shared_width == 0) e->shared_width = count * e->width;
     e->shared_gate = e->shared_gate && e->shared_width > 0;
     return HUNCH_OK;
 }
@@ -138,6 +140,19 @@ static void mark_after_first(hn_arch *a, const hn_source *src) {
     }
 }
 
+static void set_sparse(hn_layer_desc *l, bool sparse) {
+    l->ffn = sparse ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
+}
+
+/* By a folder's list, if it is a key of the family. */
+static hunch_status mark_listed(hn_arch *a, const hn_source *src, hunch_error *err) {
+    static const char *const names[] = {"dense", "sparse"};
+    const hn_file_keys s = hn_family_keys(a->family);
+    bool found;
+    return hn_keys_reads(&s, HN_SOURCE_HF, "mlp_layer_types") ? hn_family_kinds(a, src, "mlp_layer_types", names, set_sparse, &found, err)
+                                                              : HUNCH_OK;
+}
+
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
         hn_expert_desc *e = &a->layer[i].experts;
@@ -152,18 +167,21 @@ void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {
 
 hunch_status hn_moe_finish(hn_arch *a, hn_source *src, hunch_error *err) {
     hn_expert_desc e = a->layer[0].experts;
+    for (int i = 1; i < a->layers; i++) e.used = hn_most(e.used, a->layer[i].experts.used);
     hunch_status st = finish_shared(a, src, &e, err);
     if (!st) st = finish_groups(src, &e, err);
     if (st) return st;
     if (a->files.gating != 0) e.sigmoid = a->files.gating == GATING_SIGMOID;
     if (!(e.scale > 0)) e.scale = 1; /* 0: none */
-    for (int i = 0; i < a->layers; i++) a->layer[i].experts = (hn_expert_desc){0};
     if (a->files.sparse_step > 0)
         st = mark_by_step(a, src, err);
     else
         mark_after_first(a, src);
-    for (int i = 0; !st && i < a->layers; i++)
-        if (hn_layer_has_experts(&a->layer[i])) a->layer[i].experts = e;
+    if (!st && !is_gguf(a)) st = mark_listed(a, src, err);
+    for (int i = 0; !st && i < a->layers; i++) {
+        e.used = a->layer[i].experts.used;
+        a->layer[i].experts = hn_layer_has_experts(&a->layer[i]) ? e : (hn_expert_desc){0};
+    }
     if (!st) hn_moe_find_tensors(a, src);
     return st;
 }

@@ -137,8 +137,20 @@ static hunch_status folder_longrope(hn_rotation *r, const hn_source *src, const 
     return st ? st : folder_table(r, src, where, "long_factor", r->freq_long, err);
 }
 
+/* A base that is stretched once, whatever the length of a text: Hunyuan's folders call it dynamic too. */
+static hunch_status stretch_base(hn_rotation *r, const hn_source *src, const char *where, bool *stretched, hunch_error *err) {
+    double alpha = 0;
+    char path[96];
+    snprintf(path, sizeof path, "%s.alpha", where);
+    const hn_key k = {NULL, path, 0, 1e9, 0};
+    const hunch_status st = hn_key_real(src, &k, &alpha, err);
+    *stretched = !st && alpha > 0 && r->dims > 2;
+    if (*stretched) r->scaling.theta *= pow(alpha, (double)r->dims / (r->dims - 2));
+    return st;
+}
+
 /* Finds where a folder specifies its scaling (per kind of layer, as transformers 5 writes it, or as most files have it), and its kind. */
-static hunch_status folder_kind(hn_scaling *s, const hn_source *src, const char **where, hunch_error *err) {
+static hunch_status folder_kind(hn_rotation *r, const hn_source *src, const char **where, hunch_error *err) {
     static const char *const places[] = {"rope_parameters.full_attention", "rope_parameters", "rope_scaling"},
                              *const spellings[] = {"rope_type", "type"};
     static const struct {
@@ -146,7 +158,9 @@ static hunch_status folder_kind(hn_scaling *s, const hn_source *src, const char 
         hn_scaling_kind kind;
     } kinds[] = {{"default", HN_SCALING_NONE}, {"linear", HN_SCALING_LINEAR},     {"llama3", HN_SCALING_LLAMA3},
                  {"yarn", HN_SCALING_YARN},    {"longrope", HN_SCALING_LONGROPE}, {"su", HN_SCALING_LONGROPE}};
+    hn_scaling *s = &r->scaling;
     const char *type = "default";
+    bool stretched = false;
     *where = NULL;
     for (int p = 0; p < 3 && !*where; p++)
         for (int i = 0; i < 2 && !*where; i++) {
@@ -162,6 +176,8 @@ static hunch_status folder_kind(hn_scaling *s, const hn_source *src, const char 
             s->kind = kinds[i].kind;
             return HUNCH_OK;
         }
+    const hunch_status st = *where && !strcmp(type, "dynamic") ? stretch_base(r, src, *where, &stretched, err) : HUNCH_OK;
+    if (st || stretched) return st;
     return hn_fail(err, HUNCH_REFUSED,
                    "%s: rope scaling \"%.40s\", expected default, linear, llama3, yarn or longrope%s",
                    hn_source_path(src), type,
@@ -180,7 +196,7 @@ static hunch_status folder_original(hn_scaling *s, int context, const hn_source 
 static hunch_status read_folder(const hn_key_reading *from, hn_rotation *r, hunch_error *err) {
     hn_scaling *s = &r->scaling;
     hn_key_reading in = *from;
-    hunch_status st = folder_kind(s, from->src, &in.place, err);
+    hunch_status st = folder_kind(r, from->src, &in.place, err);
     if (st || s->kind == HN_SCALING_NONE) return st;
     char path[96];
     snprintf(path, sizeof path, "%s.short_factor", in.place);
@@ -320,7 +336,7 @@ hunch_status hn_rope_read(const hn_key_reading *from, hn_source *src, int dims, 
     assert(a->rotations == 0);
     hn_rotation *r = append(a, dims, &(hn_scaling){.theta = theta, .factor = 1}, err);
     if (!r) return HUNCH_NO_MEMORY;
-    a->rope_interleaved = gguf && a->family->pairs;
+    a->rope_interleaved = gguf ? a->family->pairs : a->family->folder_pairs;
     hunch_status st = gguf ? read_gguf(from, r, src, err) : read_folder(from, r, err);
     if (st) return st;
     const hn_scaling *s = &r->scaling;
@@ -330,4 +346,23 @@ hunch_status hn_rope_read(const hn_key_reading *from, hn_source *src, int dims, 
     if (s->kind == HN_SCALING_YARN && s->original * s->factor > a->context && s->original * s->factor <= 1 << 24)
         a->context = (int)(s->original * s->factor);
     return HUNCH_OK;
+}
+
+hunch_status hn_rope_add_sliding(hn_arch *a, const hn_source *src, double theta, int dims, hunch_error *err) {
+    hn_key_buf base, turned;
+    const char *type = "default";
+    hn_scaling plain = {.factor = 1};
+    bool found;
+    hunch_status st = hn_key_real(src, hn_family_key_of(&base, a->family, "rope.freq_base_swa",
+                                                        "rope_parameters.sliding_attention.rope_theta", 1, 1e12, theta), &plain.theta, err);
+    if (!st) st = hn_key_int(src, hn_family_key_of(&turned, a->family, "rope.dimension_count_swa", NULL, 2, 512, dims), &dims, err);
+    if (!st && a->files.form == HN_SOURCE_HF)
+        st = hn_source_str(src, "rope_parameters.sliding_attention.rope_type", &type, NULL, &found, err);
+    if (!st && strcmp(type, "default"))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: rope scaling \"%.40s\" of sliding layers, expected default", hn_source_path(src), type);
+    if (!st && (dims % 2 || dims > a->layer[0].head_dim))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %d dims of heads of %d turn in sliding layers, expected an even number of at most as many",
+                     hn_source_path(src), dims, a->layer[0].head_dim);
+    for (int i = 0; i < a->layers; i++) a->layer[i].rotation = a->layer[i].window > 0;
+    return st ? st : hn_rope_add(a, dims, &plain, err);
 }

@@ -73,6 +73,8 @@ static void test_refused(void **state) {
         {"lfm2-conv", "\"conv_bias\": false", "\"conv_bias\": 3", "conv_bias"},
         {"lfm2_moe-bias", "\"conv\",", "\"mamba\",", "layer_types, expected a list of 4 names, full_attention or conv"},
         {"lfm2_moe-bias", "\"num_dense_layers\": 1", "\"num_dense_layers\": 5", "num_dense_layers"},
+        {"llama-gqa", "\"llama\"", "\"deepseek_v4\"", "compressed attention"},
+        {"llama-gqa", "\"llama\"", "\"qwen4_exp_text\"", "qwen4_exp_text"},
         {"granite-mults", "\"residual_multiplier\": 0.6", "\"residual_multiplier\": -0.6", "residual_multiplier"},
         {"llama-gqa", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", "evenly"},
         {"llama-gqa", "\"num_hidden_layers\": 4", "\"num_hidden_layers\": 1000000000", "num_hidden_layers"},

@@ -28,11 +28,11 @@ static inline int hn_latent_queries_at(const hn_latent_desc *d) { return d->quer
 /* Width of the values of keys in the cache; of the input of o. */
 static inline int hn_layer_value_dim(const hn_layer_desc *l) {
     const hn_latent_desc *d = hn_layer_latent(l);
-    return d ? d->rank : l->head_dim;
+    return d ? d->rank : l->narrow ? l->narrow : l->head_dim;
 }
 static inline int hn_layer_mixed_width(const hn_layer_desc *l) {
     const hn_latent_desc *d = hn_layer_latent(l);
-    return l->heads * (d ? d->value : l->head_dim);
+    return l->heads * (d ? d->value : hn_layer_value_dim(l));
 }
 
 #define HN_ROLE_Q_A HN_ROLE_OF(latent, 0) /* with Q_B instead of q if the queries have a rank */

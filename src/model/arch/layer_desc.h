@@ -53,11 +53,14 @@ typedef struct hn_expert_desc {
     bool largest;     /* groups are compared by their largest score */
     float scale;
     float sum_more;   /* added to the sum of the chosen, by which they are divided; 0: hardly anything */
+    float score_cap;  /* the router's product is cap * tanh(product / cap); 0: it is not capped */
     int shared_width; /* width of the shared expert that all rows use; 0: none */
     bool shared_gate; /* its result is multiplied by the sigmoid of a product of its own */
     bool stacked;     /* gate and up of all experts are one tensor, down another */
     bool biases;      /* of gate, up and down of each expert, and of the router's product */
     float limit, alpha; /* of their unit (hn_expert_unit); 0: SwiGLU */
+    bool shared_bias; /* its gate, up and down have biases */
+    bool stacks;        /* in a folder a tensor has a matrix for each expert, gate and up apart */
     bool single;      /* GGUF: one tensor for each expert, as in old files (and in folders that are not stacked) */
 } hn_expert_desc;
 
@@ -77,12 +80,15 @@ typedef struct hn_layer_desc {
     hn_layer_input input, ffn_input; /* of the feed-forward half: normed or plain */
     int heads, kv_heads;
     int head_dim; /* of queries and keys; of a latent row rank + rope */
+    int narrow;   /* width of values, if they are narrower than keys; 0: they are as wide */
     int window; /* 0: full attention */
     int first;  /* positions below it are not visible to rows at or above it */
     bool ahead; /* rows of a block see later rows of the block */
     float attention_scale;
     bool qkv_bias, o_bias; /* q, k and v (latent: the products that reduce to a rank) have biases; o has one */
     bool qk_norm;          /* RMSNorm over each head of q and k, before rotation */
+    bool norm_rows;        /* over the whole row of all heads instead */
+    bool norm_late;        /* after rotation instead */
     bool v_norm;           /* the same over each head of v, without weights */
     bool v_is_k;           /* v has no product: it is that of k, before its norm and rotation */
     int kv_back;           /* its keys and values are those of the layer that many before it, and it stores none; 0: its own */
@@ -96,6 +102,8 @@ typedef struct hn_layer_desc {
     hn_ffn ffn;
     hn_function plain_unit; /* of HN_FFN_PLAIN */
     float ffn_times;       /* as a mixer's */
+    float ffn_limit;       /* of the unit of the dense half, or of the shared expert: as that of experts without alpha (hn_expert_unit) */
+    float expert_limit;    /* the same of experts */
     int ffn_width;
     bool fused_gate_up; /* gate and up are one matrix */
     bool gate_up_bias, down_bias;

@@ -32,10 +32,13 @@ extern const hn_head_form hn_head_mtp, hn_head_gguf_mtp; /* modules of multi-tok
 /* Of heads that draft blocks; the second: other names of fc and its norm, which vLLM reads too. */
 extern const hn_head_form hn_head_blocks, hn_head_encoder, hn_head_gguf_blocks;
 extern const hn_head_form hn_head_gguf_steps;
-extern const hn_head_form hn_head_own, hn_head_own_next, hn_head_own_gguf; /* blocks in a model's own files: head_own.c */
+/* blocks in a model's own files: head_own.c */
+extern const hn_head_form hn_head_own, hn_head_own_next, hn_head_own_final, hn_head_own_gguf;
 static inline bool hn_head_form_folder_blocks(const hn_head_form *f) { return f == &hn_head_blocks || f->base == &hn_head_blocks; }
 static inline bool hn_head_form_blocks(const hn_head_form *f) { return hn_head_form_folder_blocks(f) || f == &hn_head_gguf_blocks; }
-static inline bool hn_head_form_own(const hn_head_form *f) { return f == &hn_head_own || f == &hn_head_own_next || f == &hn_head_own_gguf; }
+static inline bool hn_head_form_own(const hn_head_form *f) {
+    return f == &hn_head_own || f == &hn_head_own_next || f == &hn_head_own_final || f == &hn_head_own_gguf;
+}
 
 /* Names of the head's tensors in a file: all start with `front` ("", "model."), those of layer 0 continue with `first`. */
 typedef struct hn_head_names {

@@ -50,6 +50,8 @@ const hn_head_form hn_head_own_next = {
              [HN_HEAD_STREAM_NORM] = "layers.%d.hnorm.weight", [HN_HEAD_OUTPUT_NORM] = "layers.%d.shared_head.norm.weight",
              [HN_HEAD_EMBEDDING] = "!embed_tokens.weight", [HN_HEAD_OUTPUT] = "!lm_head.weight", [HN_HEAD_IDS] = "!d2t"},
 };
+const hn_head_form hn_head_own_final = {
+    .base = &hn_head_own_next, .numbered = true, .part = {[HN_HEAD_OUTPUT_NORM] = "layers.%d.final_layernorm.weight"}};
 const hn_head_form hn_head_own_gguf = {
     .numbered = true,
     .part = {[HN_HEAD_FC] = "blk.%d.nextn.eh_proj.weight", [HN_HEAD_TOKEN_NORM] = "blk.%d.nextn.enorm.weight",

@@ -4,6 +4,7 @@
  *
  *   folder   mtp.fc, mtp.pre_fc_norm_*, mtp.norm, mtp.layers.0.*                Qwen3-Next, 3.5, 3.6
  *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N follows the last layer
+ *   folder   the same with final_layernorm in place of shared_head.norm        Hy3
  *   GGUF     blk.N.nextn.*, and a layer's                                       all of them; also in a file of its own beside the model's
  *
  * Embedding and output are the model's; copies of them in the module are not read. */
@@ -46,6 +47,7 @@ bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names
         }
     *names = own_names(&hn_head_own_next, target->files.body ? target->files.body : "", module, 0);
     if (target->files.body) names->modules = count_modules(src, target->files.body, "layers.%d.eh_proj.weight", module);
+    if (names->modules > 0 && has(src, names->front, "layers.%d.final_layernorm.weight", module)) names->form = &hn_head_own_final;
     return names->modules > 0;
 }
 
@@ -70,8 +72,8 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
 
 /* Copies of what the model has. */
 static bool is_copy(const char *name) {
-    return strstr(name, "embed_tokens.") || strstr(name, "shared_head.head.") || strstr(name, "shared_head_head.") ||
-           strstr(name, "rotary_emb.");
+    return strstr(name, "embed_tokens.") || strstr(name, "shared_head.head.") || strstr(name, "shared_head.weight") ||
+           strstr(name, "shared_head_head.") || strstr(name, "rotary_emb.");
 }
 
 /* Whether the tensor is of one of the modules, be it a copy. */
@@ -80,7 +82,7 @@ static bool of_modules(const hn_head_names *names, const char *name) {
     int module, end = 0;
     if (strncmp(name, names->front, front) != 0) return false;
     if (names->form == &hn_head_own) return true;
-    if (sscanf(name + front, names->form == &hn_head_own_next ? "layers.%d.%n" : "blk.%d.%n", &module, &end) != 1 || end == 0)
+    if (sscanf(name + front, names->form == &hn_head_own_gguf ? "blk.%d.%n" : "layers.%d.%n", &module, &end) != 1 || end == 0)
         return false;
     return module >= names->module && module < names->module + names->modules;
 }
