@@ -81,6 +81,7 @@ static void test_refused(void **state) {
         {"exaone_moe-shared", "\"mlp_layer_types\": [", "\"mlp_layer_types\": [\"sparse\", \"sparse\", ",
          "mlp_layer_types, expected a list of 2"},
         {"minimax_m2-partial", "\"rotary_dim\": 16", "\"rotary_dim\": 17", "rotated 17"},
+        {"glm4-sandwich", "\"attention_bias\": true", "\"attention_bias\": 1", "attention_bias"},
         {"llama-gqa", "\"llama\"", "\"deepseek_v4\"", "compressed attention"},
         {"llama-gqa", "\"llama\"", "\"qwen4_exp_text\"", "qwen4_exp_text"},
         {"granite-mults", "\"residual_multiplier\": 0.6", "\"residual_multiplier\": -0.6", "residual_multiplier"},
