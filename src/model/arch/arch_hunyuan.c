@@ -40,3 +40,29 @@ static const hn_role_other moe_names[] = {NORM_NAMES, {HN_ROLE_ROUTER, NULL, "mo
 const hn_family hn_family_hunyuan_v1_moe = {
     .gguf_name = "hunyuan-moe", .hf_type = "hunyuan_v1_moe", .names = moe_names,
     .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_moe_keys, hn_moe_normalised, keys, late, moe}, .finish = each_used};
+
+/* Hy3's reference makes a shared expert of no experts as wide as dense layers. */
+static double width_of_none(const hn_arch *a, const hn_layer_desc *l) {
+    return a->files.form == HN_SOURCE_HF && a->files.shared_experts == 0 ? l->ffn_width : 0;
+}
+static bool uneven_width(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    return (int)*v % hn_moe_of(a)->width != 0;
+}
+static const hn_key_row hy3[] = {
+    HN_EPS(NAN, 1e-5), HN_THETA(11158840), HN_HEAD_DIM(128), HN_KV_HEADS(8),
+    HN_EXPERTS("num_experts num_local_experts", 192), HN_USED("num_experts_per_tok", 8), HN_SHARED("num_shared_experts", 1),
+    {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 1536}},
+    {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", NULL, 0, 1 << 20, .follows = width_of_none,
+     .written = uneven_width},
+    {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "router_scaling_factor", 0, 1e6, {1, 2.826}, .written = hn_unusual_choice},
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", NULL, 0, 1024, {1, 1}, .written = hn_moe_first},
+    {HN_LAYER(BOOL, experts.shared_bias), "?blk.0.ffn_gate.bias", "mlp_bias", 0, 1},
+    {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
+    HN_ROWS_END};
+static const hn_role_other hy3_names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.router.gate.weight", NULL},
+                                          {HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.mlp.expert_bias", NULL},
+                                          HN_SHARED_NAMES("shared_mlp"), HN_NAMES_END};
+const hn_family hn_family_hy_v3 = {
+    .gguf_name = "hy_v3", .hf_type = "hy_v3", .names = hy3_names,
+    .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_mlp_bias_keys, hn_next_layers, hn_moe_keys, hn_moe_of_v3, hn_moe_normalised,
+             hy3}};
