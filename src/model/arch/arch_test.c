@@ -85,6 +85,8 @@ static void test_refused(void **state) {
         {"hunyuan_v1_dense-late", "\"alpha\": 1000.0", "\"other\": 1000.0", "rope scaling \"dynamic\""},
         {"hunyuan_v1_moe-shared", "\"moe_topk\": [", "\"moe_topk\": [7, ", "moe_topk, expected a whole number"},
         {"hy_v3-mtp", "\"router_scaling_factor\": 2.826", "\"router_scaling_factor\": -1", "router_scaling_factor is -1"},
+        {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"yarn\"}}",
+         "of sliding layers, expected default"},
         {"llama-gqa", "\"llama\"", "\"deepseek_v4\"", "compressed attention"},
         {"llama-gqa", "\"llama\"", "\"qwen4_exp_text\"", "qwen4_exp_text"},
         {"granite-mults", "\"residual_multiplier\": 0.6", "\"residual_multiplier\": -0.6", "residual_multiplier"},
