@@ -46,6 +46,10 @@ static const hn_key_row keys[] = {
      .written = window_or_still},
     {HN_LAYER(LIST, window), HN_PATTERN, "sliding_window_pattern layer_types", .each = hn_layer_slides, .written = window_or_still},
     HN_ROWS_END};
+static const hn_key_row post_normed[] = {HN_POST_NORMED, HN_ROWS_END};
+const hn_family hn_family_exaone4 = {
+    .gguf_name = "exaone4", .hf_type = "exaone4", .keys = {hn_norms_of_heads, keys, post_normed}, .finish = finish};
+
 static const hn_key_row moe[] = {
     HN_EXPERTS("num_experts n_routed_experts num_local_experts", 64), HN_USED("num_experts_per_tok", 8), HN_SHARED("num_shared_experts", 1),
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 1024}},
