@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_llama.c - Llama 2/3 and its equals (SmolLM2, the tiny story models): the plain dense block, with biases if the
  * file has them. Mistral: the same, with a sliding window if its folder specifies one; Mixtral: Mistral with experts in every feed-forward
- * half, weighted by the softmax over the chosen ones. All use the GGUF architecture llama. */
+ * half, weighted by the softmax over the chosen ones. All use the GGUF architecture llama. Ministral 3: Mistral, whose queries are
+ * multiplied by a number that grows with the position. */
 #include <math.h>
 
 #include "model/arch/arch.h"
@@ -52,3 +53,35 @@ const hn_family hn_family_mistral = {
 const hn_family hn_family_mixtral = {.gguf_name = "llama", .hf_type = "mixtral", .pairs = true, .names = mixtral_names,
                                      .keys = {window_keys, hn_moe_keys, hn_moe_normalised, mixtral_keys}, .which = which_mixtral,
                                      .finish = hn_family_short_windows};
+
+static double original_of(const hn_arch *a, const hn_layer_desc *l HN_UNUSED) { return a->context; }
+static bool is_scaled(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) { return a->layer[0].query_scale.times > 0; }
+static bool only_scaled(const hn_arch *a, const hn_key_row *k, double *v) { /* YaRN's key is the same one */
+    return is_scaled(a, k, v) && a->rotation[0].scaling.kind != HN_SCALING_YARN;
+}
+static const hn_key_row ministral_keys[] = {
+    HN_THETA(1e6), HN_HEAD_DIM(128), HN_KV_HEADS(8), HN_EPS(NAN, 1e-5),
+    {HN_LAYER(FLOAT, query_scale.times), "attention.temperature_scale", "rope_parameters.llama_4_scaling_beta "
+     "rope_scaling.llama_4_scaling_beta", 0, 1e3, .how = HN_IF_SET},
+    {HN_LAYER(INT, query_scale.span), "rope.scaling.original_context_length", "rope_parameters.original_max_position_embeddings "
+     "rope_scaling.original_max_position_embeddings", 1, 1 << 24, .follows = original_of, .written = only_scaled},
+    HN_ROWS_END};
+/* A folder that says nothing of its rotation has that of the published models. Without a factor there is no scale. */
+static hunch_status finish_ministral(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_scaling usual = {.kind = HN_SCALING_YARN, .theta = 1e6, .factor = 16, .original = 16384, .fast = 32, .slow = 1,
+                                     .whole = true, .mscale = 1, .mscale_all = 1};
+    const hn_rotation said = a->rotation[0];
+    const bool says = hn_source_config(src, "rope_parameters") || hn_source_config(src, "rope_scaling"),
+               is_usual = a->files.form == HN_SOURCE_HF && !says;
+    const hunch_status st = is_usual ? hn_rope_add(a, said.dims, &usual, err)
+                                     : hn_family_rotation(a, src, said.dims, said.scaling.theta, err);
+    for (int i = 0; !st && i < a->layers; i++) {
+        hn_position_scale *scale = &a->layer[i].query_scale;
+        if (is_usual) *scale = (hn_position_scale){.times = 0.1f, .span = 16384};
+        if (!(scale->times > 0)) scale->span = 0;
+    }
+    return st ? st : hn_family_short_windows(a, src, err);
+}
+const hn_family hn_family_ministral3 = {
+    .gguf_name = "mistral3", .hf_type = "ministral3", .pairs = true, .own_rotations = true, .keys = {window_keys, ministral_keys},
+    .finish = finish_ministral};
