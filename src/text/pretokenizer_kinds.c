@@ -26,6 +26,10 @@
 #define DEEPSEEK3 DEEPSEEK3_START "[\\r\\n]*|" LINES
 #define CHINESE_JAPANESE "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{309F}\\x{30A0}-\\x{30FF}]+"
 #define IDEOGRAPHS "[\\x{4E00}-\\x{9FA5}\\x{0800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+"
+#define ASIAN                                                                                                          \
+    "[\\x{4E00}-\\x{9FFF}\\x{3400}-\\x{4DBF}\\x{F900}-\\x{FAFF}\\x{3040}-\\x{30FF}\\x{FF65}-\\x{FF9F}\\x{2F00}-\\x{2FDF}" \
+    "\\x{0E40}-\\x{0EFF}\\x{1780}-\\x{17FF}\\x{1000}-\\x{109F}\\x{AA60}-\\x{AA7F}\\x{A9E0}-\\x{A9FF}\\x{AC00}-\\x{D7AF}" \
+    "\\x{1100}-\\x{11FF}]+"
 /* Words that may begin with capitals: an upper-case and a lower-case part, of which one may be empty. */
 #define CASED(upper, lower, tail)                                                                                      \
     "[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower "*" tail
@@ -89,6 +93,7 @@ static const hn_pretok_kind kinds[] = {
     {.names = "deepseek-v3 hunyuan-dense joyai-llm hy_v4", .patterns = {"\\p{N}{1,3}", CHINESE_JAPANESE, DEEPSEEK3}},
     {.names = "spark2_5",
      .patterns = {"\\p{N}{1,3}", CHINESE_JAPANESE, DEEPSEEK3_START "|[\\r\\n]|" SPACES, ONE_NUMBER}},
+    {.names = "afmoe", .patterns = {"\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))", ASIAN, DEEPSEEK3}},
     {.names = "deepseek-coder", .patterns = {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", IDEOGRAPHS, ONE_NUMBER}},
     {.names = "deepseek-llm",
      .patterns = {"[\\r\\n]", "\\s?[" CASED_LETTERS "]+", DEEPSEEK_LLM_SYMBOLS, "\\s+$", IDEOGRAPHS, "\\p{N}+"}},

@@ -127,7 +127,7 @@ static void test_every_kind_opens(void **state) {
                                         "exaone-moe", "minicpm5", "deepseek-v3", "deepseek-coder", "deepseek-llm",
                                         "falcon",     "gpt-4o",   "minimax-m2",  "kimi-k2",        "tekken",
                                         "tiny_aya",   "bloom",    "viking",      "chameleon",      "jina-v2-code",
-                                        "youtu",      "laguna",   "spark2_5",    "gemma4"};
+                                        "youtu",      "laguna",   "spark2_5",    "afmoe",          "gemma4"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         words got;
         hn_pretok *p = open_kind(names[i]);
@@ -135,6 +135,18 @@ static void test_every_kind_opens(void **state) {
         assert_in_range(got.n, strcmp(names[i], "gemma4") ? 3 : 1, 20);
         hn_pretok_close(&p);
     }
+}
+
+/* Digits are in threes from their end. */
+static void test_digits_of_afmoe(void **state) {
+    (void)state;
+    static const size_t want[] = {1, 4, 7, 8, 10, 12, 15, 21};
+    words got;
+    hn_pretok *p = open_kind("afmoe");
+    split(p, "1234567 12 .345語語", strlen("1234567 12 .345語語"), &got);
+    assert_int_equal(got.n, 8);
+    for (size_t i = 0; i < 8; i++) assert_int_equal(got.ends[i], want[i]);
+    hn_pretok_close(&p);
 }
 
 static hunch_status join_word(void *user, const char *word, size_t len, hunch_error *err) {
@@ -264,7 +276,7 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),          cmocka_unit_test(test_scanners_equal_pcre),
-        cmocka_unit_test(test_every_kind_opens), cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_every_kind_opens), cmocka_unit_test(test_digits_of_afmoe), cmocka_unit_test(test_steps),
         cmocka_unit_test(test_unknown_kind),     cmocka_unit_test(test_hostile_patterns),
         cmocka_unit_test(test_no_memory),
     };

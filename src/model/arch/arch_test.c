@@ -88,6 +88,7 @@ static void test_refused(void **state) {
         {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"yarn\"}}",
          "of sliding layers, expected default"},
         {"ministral3-nested", "\"llama_4_scaling_beta\": 0.1", "\"llama_4_scaling_beta\": -1", "llama_4_scaling_beta is -1"},
+        {"afmoe-gated", "\"mup_enabled\": true", "\"mup_enabled\": 1", "mup_enabled"},
         {"llama-gqa", "\"llama\"", "\"deepseek_v4\"", "compressed attention"},
         {"llama-gqa", "\"llama\"", "\"qwen4_exp_text\"", "qwen4_exp_text"},
         {"granite-mults", "\"residual_multiplier\": 0.6", "\"residual_multiplier\": -0.6", "residual_multiplier"},
