@@ -324,9 +324,9 @@ static inline int hn_paired_row(int row, int dims) {
     FAMILY(qwen3_moe) FAMILY(granite) FAMILY(seed_oss) FAMILY(gemma3) FAMILY(phi3) FAMILY(qwen35) FAMILY(qwen35_text)                 \
     FAMILY(qwen35_moe) FAMILY(qwen35_moe_text) FAMILY(ernie4_5) FAMILY(ernie4_5_moe) FAMILY(exaone_moe) FAMILY(minimax_m2)            \
     FAMILY(glm4) FAMILY(hunyuan_v1_dense) FAMILY(hunyuan_v1_moe) FAMILY(hy_v3) FAMILY(olmo3) FAMILY(olmo2) FAMILY(exaone4)            \
-    FAMILY(ministral3) FAMILY(afmoe) FAMILY(laguna) FAMILY(step3p5) FAMILY(step3p7) FAMILY(qwen3_next) FAMILY(glm4_moe)               \
-    FAMILY(gpt_oss) FAMILY(gemma4) FAMILY(gemma4_text) FAMILY(gemma4_unified) FAMILY(gemma4_unified_text) FAMILY(deepseek_v2)         \
-    FAMILY(deepseek_v3) FAMILY(kimi_k2) FAMILY(glm4_moe_lite) FAMILY(lfm2) FAMILY(lfm2_moe)
+    FAMILY(ministral3) FAMILY(afmoe) FAMILY(laguna) FAMILY(step3p5) FAMILY(step3p7) FAMILY(mimo_v2_flash) FAMILY(qwen3_next)          \
+    FAMILY(glm4_moe) FAMILY(gpt_oss) FAMILY(gemma4) FAMILY(gemma4_text) FAMILY(gemma4_unified) FAMILY(gemma4_unified_text)            \
+    FAMILY(deepseek_v2) FAMILY(deepseek_v3) FAMILY(kimi_k2) FAMILY(glm4_moe_lite) FAMILY(lfm2) FAMILY(lfm2_moe)
 #define HN_FAMILY_DECLARED(NAME) extern const hn_family hn_family_##NAME;
 HN_FAMILIES(HN_FAMILY_DECLARED)
 extern const hn_key_row hn_attention_bias_keys[], hn_mlp_bias_keys[]; /* a folder's keys that add biases */
