@@ -258,10 +258,14 @@ static void test_chat_template(void **state) {
     static const struct {
         const char *config;
         bool is;
-    } cases[] = {{"{\"chat_template\": \"{{ 1 }}\"}", true},
-                 {"{\"chat_template\": null}", false},
-                 {"{\"chat_template\": [{\"name\": \"other\", \"template\": \"{{ 1 }}\"}]}", false},
-                 {"{}", false}};
+        const char *calls; /* the format of calls; NULL: none is known */
+    } cases[] = {{"{\"chat_template\": \"{{ 1 }}\"}", true, NULL},
+                 {"{\"chat_template\": \"{{ tools }}<tool_call>\"}", true, "hermes"},
+                 {"{\"chat_template\": [{\"name\": \"default\", \"template\": \"{{ 1 }}\"}, "
+                  "{\"name\": \"tool_use\", \"template\": \"<minimax:tool_call>\"}]}", true, "minimax-m2"},
+                 {"{\"chat_template\": null}", false, NULL},
+                 {"{\"chat_template\": [{\"name\": \"other\", \"template\": \"{{ 1 }}\"}]}", false, NULL},
+                 {"{}", false, NULL}};
     char to[600], jinja[600];
     assert_int_equal(mkdir(test_path("chat"), 0700), 0);
     snprintf(jinja, sizeof jinja, "%s/chat_template.jinja", test_path("chat"));
@@ -282,6 +286,9 @@ static void test_chat_template(void **state) {
         json_t *d = inspect(test_path("chat"));
         if (json_is_true(json_object_get(d, "chat_template")) != (file || cases[i].is))
             fail_msg("case %zu", i);
+        const json_t *calls = json_object_get(d, "calls");
+        const char *name = json_string_value(calls), *want = file ? NULL : cases[i].calls;
+        if (!calls == (file || cases[i].is) || !name != !want || (name && strcmp(name, want) != 0)) fail_msg("case %zu: %s", i, name);
         json_decref(d);
     }
 }

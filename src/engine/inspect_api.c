@@ -91,6 +91,18 @@ static hunch_status inspect_head(hn_source *src, const char *kind, char **json, 
     return *json ? HUNCH_OK : hn_fail_memory(err, "description", 0);
 }
 
+/* Of a model with a chat template: the format of the calls of tools that it writes, null if it is none that is parsed. False: no memory. */
+static bool describe_calls(json_t *d, const hn_source *src) {
+    char *text = NULL;
+    size_t len = 0;
+    if (!json_is_true(json_object_get(d, "chat_template"))) return true;
+    hunch_status st = hn_source_chat_template(src, HN_CHAT_TOOLS, &text, &len, NULL);
+    if (!st && !text) st = hn_source_chat_template(src, HN_CHAT_DEFAULT, &text, &len, NULL);
+    const hn_call_family *family = st || !text ? NULL : hn_call_family_of(text, len);
+    hn_free(text);
+    return !st && json_object_set_new(d, "calls", family ? json_string(hn_call_family_name(family)) : json_null()) == 0;
+}
+
 static hunch_status inspect_model(hn_source *src, char **json, hunch_error *err) {
     json_t *d = NULL;
     hn_arch arch = {0};
@@ -103,7 +115,8 @@ static hunch_status inspect_model(hn_source *src, char **json, hunch_error *err)
     else
         st = hn_source_describe(src, &d, err);
     if (!st) {
-        *json = describe_model(d, &arch, &bytes, fits, why.message) && !json_object_set_new(d, "head", json_null())
+        *json = describe_model(d, &arch, &bytes, fits, why.message) && describe_calls(d, src) &&
+                        !json_object_set_new(d, "head", json_null())
                     ? hn_json_dump(d, JSON_INDENT(1)) : NULL;
         if (!*json) st = hn_fail_memory(err, "description", 0);
     }

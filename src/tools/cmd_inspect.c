@@ -103,6 +103,9 @@ static void tokenizer_print(const json_t *d) {
     else
         printf("  %-12s none\n", "tokenizer");
     printf("  %-12s %s\n", "template", json_is_true(json_object_get(d, "chat_template")) ? "a chat template" : "none");
+    const char *calls = text_of(d, "calls");
+    if (json_object_get(d, "calls"))
+        printf("  %-12s %s\n", "calls", calls ? calls : "are not parsed: the template writes them in no known format");
 }
 
 /* The values of a list, one after another. */
