@@ -115,4 +115,4 @@ static const hn_key_row keys[] = {
     {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
     HN_ROWS_END};
 const hn_family hn_family_mimo_v2_flash = {.gguf_name = "mimo2", .hf_type = "mimo_v2_flash", .unread = "mtp. +",
-                                           .keys = {hn_moe_keys, hn_moe_of_deepseek, hn_moe_of_v3, keys}, .finish = finish};
+                                           .keys = {hn_next_layers, hn_moe_keys, hn_moe_of_deepseek, hn_moe_of_v3, keys}, .finish = finish};

@@ -126,7 +126,8 @@ static const hn_role_other names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.mo
                                       {HN_ROLE_SHARED_DOWN, NULL, "model.layers.%d.share_expert.down_proj.weight", NULL}, HN_NAMES_END};
 #define FAMILY_OF_STEP(type) {.gguf_name = "step35", .hf_type = type, .names = names, .own_rotations = true, \
                               .unread = "+ vision_model. vit_large_projector.", \
-                              .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_moe_keys, hn_moe_of_v3, hn_moe_normalised, keys}, \
+                              .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_next_layers, hn_moe_keys, hn_moe_of_v3, \
+                                       hn_moe_normalised, keys}, \
                               .finish = finish}
 const hn_family hn_family_step3p5 = FAMILY_OF_STEP("step3p5");
 const hn_family hn_family_step3p7 = FAMILY_OF_STEP("step3p7"); /* a folder with vision whose text_config has no type */

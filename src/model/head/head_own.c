@@ -35,6 +35,7 @@ static hn_head_names own_names(const hn_head_form *form, const char *front, int 
 bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names) {
     static const char *const fronts[] = {"mtp.", "model.mtp.", "model.language_model.mtp.", "language_model.mtp."};
     const int module = target->layers;
+    if (target->family && target->family->unread) return false; /* its blocks are among what nothing reads */
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
         *names = own_names(&hn_head_own_gguf, "", module, target->files.next_layers);
         return target->files.next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", module);
