@@ -43,7 +43,8 @@ static const member of_model[] = {
     MODEL(INT, files.shared_experts), MODEL(INT, files.first_experts), MODEL(INT, files.sparse_step), MODEL(INT, files.gating),
     MODEL(INT, files.choice), MODEL(REAL, files.logit_divisor), MODEL(BOOL, files.yarn_exact), MODEL(BOOL, files.yarn_scores),
     MODEL(REAL, sampling.temperature), MODEL(INT, sampling.top_k), MODEL(REAL, sampling.top_p), MODEL(REAL, sampling.min_p),
-    MODEL(REAL, sampling.repetition_penalty), MODEL(INT, norms), MODEL(BOOL, norm_biases), {0}};
+    MODEL(REAL, sampling.repetition_penalty), MODEL(INT, norms), MODEL(BOOL, norm_biases), MODEL(BOOL, output_bias),
+    {0}};
 static const member of_layer[] = {
     LAYER(FLOAT, mixer[0].times), LAYER(FLOAT, mixer[1].times), LAYER(INT, input), LAYER(INT, heads), LAYER(INT, kv_heads),
     LAYER(INT, head_dim), LAYER(INT, window), LAYER(INT, first), LAYER(BOOL, ahead), LAYER(FLOAT, attention_scale), LAYER(BOOL, qkv_bias),
@@ -56,7 +57,9 @@ static const member of_layer[] = {
     LAYER(BOOL, experts.sigmoid), LAYER(BOOL, experts.normalised), LAYER(BOOL, experts.bias), LAYER(INT, experts.groups),
     LAYER(INT, experts.groups_used), LAYER(BOOL, experts.largest), LAYER(FLOAT, experts.scale), LAYER(INT, experts.shared_width),
     LAYER(BOOL, experts.shared_gate), LAYER(BOOL, experts.stacked), LAYER(BOOL, experts.biases), LAYER(FLOAT, experts.limit),
-    LAYER(FLOAT, experts.alpha), LAYER(BOOL, experts.single), {0}};
+    LAYER(FLOAT, experts.alpha), LAYER(BOOL, experts.single), LAYER(FLOAT, experts.sum_more), LAYER(FLOAT, experts.score_cap),
+    LAYER(BOOL, experts.shared_bias), LAYER(BOOL, experts.stacks), LAYER(INT, narrow), LAYER(BOOL, norm_rows), LAYER(BOOL, norm_late),
+    LAYER(FLOAT, ffn_limit), LAYER(FLOAT, expert_limit), {0}};
 static const member of_rotation[] = {
     TURNS(INT, first), TURNS(INT, dims), TURNS(INT, scaling.kind), TURNS(REAL, scaling.theta), TURNS(REAL, scaling.factor),
     TURNS(REAL, scaling.original), TURNS(REAL, scaling.low), TURNS(REAL, scaling.high), TURNS(REAL, scaling.fast),
