@@ -349,6 +349,7 @@ extern const hn_key_row hn_moe_keys[], hn_moe_of_deepseek[], hn_moe_of_v3[], hn_
                               HN_NOT_NULL}
 #define HN_NORMALISED(gguf, folder) {HN_LAYER(BOOL, experts.normalised), "expert_weights_norm norm_top_k_prob", "norm_topk_prob", 0, 1, \
                                      {gguf, folder}, .written = hn_unusual_choice}
+#define HN_CONTEXT(folder) {HN_MODEL(INT, context), "context_length", "max_position_embeddings", 1, 1 << 24, {NAN, folder}, HN_NOT_NULL}
 #define HN_TIED(folder) {HN_MODEL(BOOL, tied), NULL, "tie_word_embeddings", 0, 1, {0, folder}, HN_NOT_NULL}
 #define HN_HEAD_DIM(folder) {HN_LAYER(INT, head_dim), "attention.key_length", "head_dim", 2, 512, {0, folder}, .read = hn_read_head_dim, \
                              .written = hn_unusual_heads} /* of an absent key; null: hidden / heads */

@@ -26,7 +26,7 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
 }
 
 static const hn_key_row keys[] = {
-    HN_EPS(NAN, 1e-5), HN_HEAD_DIM(128), HN_WINDOW(1024),
+    HN_EPS(NAN, 1e-5), HN_CONTEXT(16384), HN_HEAD_DIM(128), HN_WINDOW(1024),
     HN_ALWAYS(HN_LAYER(BOOL, post_norms), 1), HN_ALWAYS(HN_LAYER(BOOL, gate.of_numbers), 1),
     {HN_LAYER(LIST, window), HN_PATTERN, "layer_types global_attn_every_n_layers", .each = hn_layer_slides, .written = hn_any_window},
     {HN_MODEL(FLOAT, embed_scale), "hunch.embedding_scale", "mup_enabled", 1e-6, 1e6, .read = read_scale, .written = unusual_scale},
@@ -38,7 +38,8 @@ static const hn_key_row keys[] = {
 static const hn_role_other names[] = {{HN_ROLE_PRE_FFN_NORM, NULL, "model.layers.%d.pre_mlp_layernorm.weight", NULL},
                                       {HN_ROLE_POST_FFN_NORM, NULL, "model.layers.%d.post_mlp_layernorm.weight", NULL},
                                       {HN_ROLE_HEADS_GATE, NULL, "model.layers.%d.self_attn.gate_proj.weight", NULL},
-                                      {HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.router.gate.weight", NULL},
+                                      {HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.router.gate.weight",
+                                       "model.layers.%d.mlp.router.gate.weight"},
                                       {HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.mlp.expert_bias", NULL},
                                       HN_SHARED_NAMES("shared_experts"), HN_NAMES_END};
 const hn_family hn_family_afmoe = {

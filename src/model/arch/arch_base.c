@@ -38,7 +38,8 @@ hunch_status hn_read_gate_up(const hn_key_reading *r, const hn_key_row *k, doubl
 /* The number of key heads; in a list that has 0 for the layers without any, that of the others. */
 hunch_status hn_read_kv_heads(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     hn_key_buf key;
-    const hn_key *one = hn_family_key_of(&key, r->a->family, k->gguf, k->folder, k->least, k->most, r->l->heads);
+    const double usual = k->usual[1] > 0 && hn_source_get_kind(r->src) == HN_SOURCE_HF ? k->usual[1] : r->l->heads;
+    const hn_key *one = hn_family_key_of(&key, r->a->family, k->gguf, k->folder, k->least, k->most, usual);
     const char *path = hn_source_path(r->src);
     const hn_array *list = NULL;
     if (hn_source_get_kind(r->src) != HN_SOURCE_GGUF || hn_source_array(r->src, one->gguf, &list, NULL) || !list ||
@@ -90,13 +91,13 @@ hunch_status hn_read_window(const hn_key_reading *r, const hn_key_row *k, double
     return st;
 }
 
-/* A folder's part of a head that is rotated: the smaller of two keys. */
+/* A folder's part of a head that is rotated: beside the other numbers of its rotation, else the older key. */
 hunch_status hn_read_rotated(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 0}, part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 0};
     double old = 0, newer = 0;
     hunch_status st = hn_key_real(r->src, &part, &old, err);
     if (!st) st = hn_key_real(r->src, &part_new, &newer, err);
-    const double said = old > 0 && (newer <= 0 || old < newer) ? old : newer;
+    const double said = newer > 0 ? newer : old;
     *v = said > 0 ? said : k->usual[hn_source_get_kind(r->src)];
     return st;
 }

@@ -7,7 +7,7 @@
 #include "model/arch/arch.h"
 
 static const hn_key_row keys[] = {
-    HN_EPS(NAN, 1e-5), HN_THETA(5e5), HN_TIED(1),
+    HN_EPS(NAN, 1e-5), HN_THETA(5e5), HN_TIED(1), HN_CONTEXT(131072),
     HN_ROWS_END};
 static const hn_key_row biases[] = { /* of all matrices but experts' */
     {HN_LAYER(BOOL, qkv_bias), "?blk.0.attn_q.bias ?blk.0.attn_qkv.bias", "use_bias", 0, 1},
@@ -24,9 +24,8 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     const json_t *end = hn_source_config(src, "moe_layer_end_index");
     const int last = json_is_integer(end) && json_integer_value(end) >= 0 && json_integer_value(end) < a->layers
                          ? (int)json_integer_value(end) : a->layers - 1;
-    if (end && (!json_is_integer(end) || json_integer_value(end) < -1 || json_integer_value(end) >= a->layers))
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: moe_layer_end_index, expected -1 or a layer up to %d", hn_source_path(src),
-                       a->layers - 1);
+    if (end && (!json_is_integer(end) || json_integer_value(end) < -1)) /* beyond the last layer: it is none */
+        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: moe_layer_end_index, expected -1 or a layer", hn_source_path(src));
     for (int i = 0; i < a->layers; i++) {
         if (a->files.form == HN_SOURCE_GGUF || (i >= a->files.first_experts && i <= last)) continue;
         a->layer[i].ffn = HN_FFN_SWIGLU;

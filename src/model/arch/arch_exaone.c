@@ -41,7 +41,7 @@ static bool window_or_still(const hn_arch *a, const hn_key_row *k, double *v) {
 }
 
 static const hn_key_row keys[] = {
-    HN_EPS(NAN, 1e-5), HN_KV_HEADS(32),
+    HN_EPS(NAN, 1e-5), HN_KV_HEADS(32), HN_CONTEXT(2048),
     {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, {0, 4096}, HN_ZERO_IS_NONE, .read = hn_read_window,
      .written = window_or_still},
     {HN_LAYER(LIST, window), HN_PATTERN, "sliding_window_pattern layer_types", .each = hn_layer_slides, .written = window_or_still},

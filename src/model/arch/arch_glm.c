@@ -21,7 +21,7 @@ const hn_family hn_family_glm4_moe = {.gguf_name = "glm4moe", .hf_type = "glm4_m
                                       .keys = {hn_next_layers, hn_moe_keys, hn_moe_of_deepseek, hn_moe_of_v3, keys}};
 
 static const hn_key_row dense_keys[] = {
-    HN_EPS(NAN, 1.5625e-7), HN_ROTATED(0.5), HN_HEAD_DIM(128), HN_KV_HEADS(2),
+    HN_EPS(NAN, 1.5625e-7), HN_CONTEXT(131072), HN_ROTATED(0.5), HN_HEAD_DIM(128), HN_KV_HEADS(2),
     {HN_LAYER(BOOL, qkv_bias), "?blk.0.attn_q.bias ?blk.0.attn_qkv.bias", "attention_bias", 0, 1, {0, 1}}, /* o has none */
     HN_ALWAYS(HN_LAYER(BOOL, post_norms), 1),
     {HN_LAYER(BOOL, fused_gate_up), .usual = {0, 1}, .read = hn_read_gate_up},

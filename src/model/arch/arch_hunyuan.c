@@ -7,7 +7,7 @@
 #include "base/least.h"
 #include "model/arch/arch.h"
 
-static const hn_key_row keys[] = {HN_EPS(NAN, 1e-5), HN_ROWS_END};
+static const hn_key_row keys[] = {HN_EPS(NAN, 1e-5), HN_CONTEXT(2048), HN_ROWS_END};
 static const hn_key_row late[] = {HN_ALWAYS(HN_LAYER(BOOL, norm_late), 1), HN_ROWS_END};
 
 #define NORM_NAMES {HN_ROLE_Q_NORM, NULL, "model.layers.%d.self_attn.query_layernorm.weight", NULL}, \
@@ -35,7 +35,8 @@ static const hn_key_row moe[] = {
     {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", NULL, 0, 1 << 20, .follows = width_of_one},
     {HN_MODEL(INT, files.shared_experts), "expert_shared_count", NULL, 0, HN_MAX_EXPERTS, .written = hn_moe_shared_count},
     HN_ROWS_END};
-static const hn_role_other moe_names[] = {NORM_NAMES, {HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.gate.wg.weight", NULL},
+static const hn_role_other moe_names[] = {NORM_NAMES, {HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.gate.wg.weight",
+                                                       "model.layers.%d.mlp.gate.wg.weight"},
                                           HN_SHARED_NAMES("shared_mlp"), HN_NAMES_END};
 const hn_family hn_family_hunyuan_v1_moe = {
     .gguf_name = "hunyuan-moe", .hf_type = "hunyuan_v1_moe", .names = moe_names,
@@ -49,7 +50,7 @@ static bool uneven_width(const hn_arch *a, const hn_key_row *k HN_UNUSED, double
     return (int)*v % hn_moe_of(a)->width != 0;
 }
 static const hn_key_row hy3[] = {
-    HN_EPS(NAN, 1e-5), HN_THETA(11158840), HN_HEAD_DIM(128), HN_KV_HEADS(8),
+    HN_EPS(NAN, 1e-5), HN_CONTEXT(131072), HN_THETA(11158840), HN_HEAD_DIM(128), HN_KV_HEADS(8),
     HN_EXPERTS("num_experts num_local_experts", 192), HN_USED("num_experts_per_tok", 8), HN_SHARED("num_shared_experts", 1),
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 1536}},
     {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", NULL, 0, 1 << 20, .follows = width_of_none,

@@ -7,16 +7,18 @@
 
 #include "model/arch/arch.h"
 
-/* true, or the name of the only other kind. */
+/* A gate for each head, true or by name; or for each number, false or by name. */
 static hunch_status read_gate(const hn_key_reading *r, const hn_key_row *k HN_UNUSED, double *v, hunch_error *err) {
     const json_t *said = hn_source_config(r->src, "gating");
-    const char *word = json_is_string(said) ? json_string_value(said) : !said || json_is_true(said) ? "per-head" : "";
+    const char *word = json_is_string(said) ? json_string_value(said) : json_is_false(said) ? "per-element"
+                       : !said || json_is_true(said) ? "per-head" : "";
     const hn_tensor *t = hn_source_find(r->src, "blk.0.attn_gate.weight");
     *v = hn_source_get_kind(r->src) == HN_SOURCE_GGUF ? t && t->n_dims == 2 && t->dims[1] != (uint64_t)r->l->heads
                                                       : !strcmp(word, "per-element");
     return *v != 0 || hn_source_get_kind(r->src) == HN_SOURCE_GGUF || !strcmp(word, "per-head")
                ? HUNCH_OK
-               : hn_fail(err, HUNCH_REFUSED, "%s: config.json: gating, expected true, per-head or per-element", hn_source_path(r->src));
+               : hn_fail(err, HUNCH_REFUSED, "%s: config.json: gating, expected true, false, per-head or per-element",
+                         hn_source_path(r->src));
 }
 
 static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
@@ -43,7 +45,8 @@ static hunch_status read_rotated(const hn_key_reading *r, const hn_key_row *k HN
 }
 
 static const hn_key_row keys[] = {
-    HN_EPS(NAN, 1e-6), HN_THETA(5e5), HN_HEAD_DIM(128), HN_KV_HEADS(8), HN_WINDOW(512), HN_SLIDING_THETA, HN_SLIDING_DIMS,
+    HN_CONTEXT(131072), HN_EPS(NAN, 1e-6), HN_THETA(5e5), HN_HEAD_DIM(128), HN_KV_HEADS(8), HN_WINDOW(512), HN_SLIDING_THETA,
+    HN_SLIDING_DIMS,
     {HN_LAYER(LIST, window), HN_PATTERN, "layer_types", .each = hn_layer_slides, .written = hn_any_window},
     {HN_LAYER(INT, heads), "attention.head_count", "num_attention_heads", 1, 1024, {NAN, NAN}, HN_EACH},
     {HN_MODEL(REAL, files.rotated), .usual = {1, 0.5}, .read = read_rotated},

@@ -17,10 +17,9 @@ static hunch_status listed_layers(hn_arch *a, const hn_source *src, hunch_error 
     for (int i = 0; json_is_array(list) && i < a->layers; i++) set_conv(&a->layer[i], true);
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *at = json_array_get(list, k);
-        if (!json_is_integer(at) || json_integer_value(at) < 0 || json_integer_value(at) >= a->layers)
-            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: full_attn_idxs[%zu], expected a layer from 0 to %d",
-                           hn_source_path(src), k, a->layers - 1);
-        set_conv(&a->layer[json_integer_value(at)], false);
+        if (!json_is_integer(at) || json_integer_value(at) < 0)
+            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: full_attn_idxs[%zu], expected a layer", hn_source_path(src), k);
+        if (json_integer_value(at) < a->layers) set_conv(&a->layer[json_integer_value(at)], false); /* others are of a longer model */
     }
     return HUNCH_OK;
 }
@@ -63,7 +62,8 @@ static hunch_status read_layers(hn_arch *a, hn_source *src, hunch_error *err) {
 /* A folder may have a width of which two thirds are used, times a factor, rounded up. */
 static hunch_status read_width(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     const hn_source *src = r->src;
-    const json_t *own = hn_source_config(src, "block_ff_dim"), *by = hn_source_config(src, "block_ffn_dim_multiplier");
+    const json_t *own = hn_source_config(src, "block_ff_dim");
+    const bool rounds = !hn_source_is_null(src, "block_ffn_dim_multiplier"); /* null: it is neither multiplied nor rounded up */
     const hn_key written = {"lfm2.feed_forward_length", own && !json_is_null(own) ? "block_ff_dim" : "intermediate_size", k->least, k->most,
                             hn_source_get_kind(src) == HN_SOURCE_GGUF ? NAN : 12288},
                  times = {NULL, "block_ffn_dim_multiplier", 1e-3, 1e3, 1}, multiple = {NULL, "block_multiple_of", 1, 1 << 20, 256};
@@ -72,18 +72,19 @@ static hunch_status read_width(const hn_key_reading *r, const hn_key_row *k, dou
     double factor = 1;
     hunch_status st = hn_key_int(src, &written, &width, err);
     if (!st && adjust) st = hn_source_bool(src, "block_auto_adjust_ff_dim", &adjust, &found, err);
-    if (!st && adjust && !json_is_null(by)) st = hn_key_real(src, &times, &factor, err);
-    if (!st && adjust && !json_is_null(by)) st = hn_key_int(src, &multiple, &to, err);
+    if (!st && adjust && rounds) st = hn_key_real(src, &times, &factor, err);
+    if (!st && adjust && rounds) st = hn_key_int(src, &multiple, &to, err);
     *v = adjust ? ((int)(factor * (int)(2.0 * width / 3)) + to - 1) / to * to : width;
     return st || (*v >= k->least && *v <= k->most) ? st : hn_fail(err, HUNCH_REFUSED, "%s: its keys give a width of %g, expected %g to %g",
                                                                     hn_source_path(src), *v, k->least, k->most);
 }
 
 static const hn_key_row keys[] = {
-    HN_THETA(1e6),
+    HN_CONTEXT(128000), HN_THETA(1e6),
     {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "norm_eps", 0, 1, {NAN, 1e-5}, HN_NOT_NULL},
     {HN_MODEL(BOOL, tied), NULL, "tie_embedding tie_word_embeddings", 0, 1, {0, 1}},
-    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, .how = HN_NEVER_WRITTEN, .read = hn_read_kv_heads},
+    {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, {0, 8}, HN_NEVER_WRITTEN,
+     .read = hn_read_kv_heads},
     {HN_LAYER(LIST, mixer), "attention.head_count_kv", .each = kv_heads},
     {HN_SHORT_CONV(INT, taps), "shortconv.l_cache", "conv_L_cache", 1, HN_MOST_TAPS, {NAN, 3}},
     {HN_BESIDE(CLAIM), NULL, "conv_bias"},
@@ -91,6 +92,9 @@ static const hn_key_row keys[] = {
 static const hn_key_row dense[] = {
     {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, .read = read_width}, HN_ROWS_END};
 static const hn_key_row sparse[] = {
+    HN_EXPERTS("num_experts", 32), HN_USED("num_experts_per_tok", 4),
+    {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 1792}},
+    {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, {NAN, 7168}},
     {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", "num_dense_layers", 0, 0, {0, 2}, .up_to = hn_moe_layers,
      .written = hn_moe_first},
     {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "routed_scaling_factor", 0, 1e6, {1, 1}, .written = hn_unusual_choice},

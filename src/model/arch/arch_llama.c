@@ -60,7 +60,7 @@ static bool only_scaled(const hn_arch *a, const hn_key_row *k, double *v) { /* Y
     return is_scaled(a, k, v) && a->rotation[0].scaling.kind != HN_SCALING_YARN;
 }
 static const hn_key_row ministral_keys[] = {
-    HN_THETA(1e6), HN_HEAD_DIM(128), HN_KV_HEADS(8), HN_EPS(NAN, 1e-5),
+    HN_CONTEXT(262144), HN_THETA(1e4), HN_HEAD_DIM(128), HN_KV_HEADS(8), HN_EPS(NAN, 1e-5),
     {HN_LAYER(FLOAT, query_scale.times), "attention.temperature_scale", "rope_parameters.llama_4_scaling_beta "
      "rope_scaling.llama_4_scaling_beta", 0, 1e3, .how = HN_IF_SET},
     {HN_LAYER(INT, query_scale.span), "rope.scaling.original_context_length", "rope_parameters.original_max_position_embeddings "

@@ -23,9 +23,9 @@ static hunch_status read_window(const hn_key_reading *r, const hn_key_row *k, do
     return st;
 }
 
-/* The part of a head that turns in layers of a kind: beside others of its rotation, else the same for all. */
+/* The part of a head that turns in layers of a kind: beside others of its rotation, or where there are none the same for all. */
 static hunch_status part_of_kind(const hn_source *src, const char *path, double *part, hunch_error *err) {
-    const hn_key all = {NULL, "partial_rotary_factor", 0.01, 1, hn_source_config(src, "rope_parameters") ? 1 : 0.334};
+    const hn_key all = {NULL, hn_source_config(src, "rope_parameters") ? NULL : "partial_rotary_factor", 0.01, 1, 0.334};
     const hunch_status st = hn_key_real(src, &all, part, err);
     const hn_key own = {NULL, path, 0.01, 1, *part};
     return st ? st : hn_key_real(src, &own, part, err);
@@ -97,7 +97,7 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
 
 static const hn_key_row keys[] = {
     {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "layernorm_epsilon rms_norm_eps", 0, 1, {NAN, 1e-5}, HN_NOT_NULL},
-    HN_THETA(5e6), HN_SLIDING_THETA, HN_SLIDING_DIMS,
+    HN_CONTEXT(131072), HN_THETA(5e6), HN_SLIDING_THETA, HN_SLIDING_DIMS,
     {HN_MODEL(REAL, files.rotated), .usual = {1, 1}, .read = read_rotated},
     {HN_LAYER(INT, head_dim), "attention.key_length", "head_dim", 2, 512, {NAN, 192}},
     {HN_MODEL(INT, files.value_dim), "attention.value_length", "v_head_dim", 2, 512, {NAN, 128}, .written = hn_unusual_heads},

@@ -16,7 +16,7 @@ static hunch_status read_rotated(const hn_key_reading *r, const hn_key_row *k, d
 }
 
 static const hn_key_row keys[] = {
-    HN_EPS(NAN, 1e-6), HN_THETA(5e6), HN_HEAD_DIM(128), HN_KV_HEADS(8),
+    HN_EPS(NAN, 1e-6), HN_CONTEXT(196608), HN_THETA(5e6), HN_HEAD_DIM(128), HN_KV_HEADS(8),
     HN_ALWAYS(HN_LAYER(BOOL, norm_rows), 1),
     {HN_MODEL(REAL, files.rotated), .usual = {1, 1}, .read = read_rotated},
     HN_EXPERTS("num_local_experts num_experts", 256), HN_USED("num_experts_per_tok", 8),

@@ -17,7 +17,8 @@ static bool is_gguf(const hn_arch *a) {
 
 double hn_moe_layers(const hn_arch *a) { return a->layers - a->files.next_layers; }
 double hn_width_of_dense(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->ffn_width; }
-static double groups_of(const hn_arch *a HN_UNUSED, const hn_layer_desc *l) { return l->experts.groups; }
+/* Of a GGUF that does not say it all groups count; of a folder one. */
+static double groups_of(const hn_arch *a, const hn_layer_desc *l) { return a->files.form == HN_SOURCE_HF ? 1 : l->experts.groups; }
 
 const hn_expert_desc *hn_moe_of(const hn_arch *a) {
     int i = 0;

@@ -18,7 +18,7 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
 }
 
 static const hn_key_row keys[] = {
-    HN_EPS(NAN, 1e-5), HN_POST_NORMED,
+    HN_EPS(NAN, 1e-5), HN_CONTEXT(2048), HN_POST_NORMED,
     HN_ALWAYS(HN_LAYER(BOOL, norm_rows), 1),
     HN_ROWS_END};
 static const hn_key_row sliding[] = {

@@ -98,7 +98,7 @@ static bool any_limit(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v
     return any;
 }
 static const hn_key_row keys[] = {
-    HN_EPS(NAN, 1e-5), HN_HEAD_DIM(128), HN_SLIDING_THETA, HN_SLIDING_DIMS,
+    HN_EPS(NAN, 1e-5), HN_CONTEXT(128000), HN_HEAD_DIM(128), HN_SLIDING_THETA, HN_SLIDING_DIMS,
     {HN_MODEL(BOOL, files.norms_less_one), NULL, NULL, 0, 0, {0, 1}},
     {HN_LAYER(INT, heads), "attention.head_count", "num_attention_heads", 1, 1024, {NAN, 64}, HN_EACH},
     {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_attention_groups num_key_value_heads", 1, 1024, {NAN, 8}},

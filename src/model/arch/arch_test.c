@@ -65,7 +65,7 @@ static void test_refused(void **state) {
         {"smollm3-nope", "\"no_rope_layers\": [", "\"no_rope_layers\": [1,", "no_rope_layers"},
         {"smollm3-nope", "\"no_rope_layer_interval\": 4", "\"no_rope_layer_interval\": 0", "no_rope_layer_interval"},
         {"seed_oss-bias", "\"attention_out_bias\": false", "\"attention_out_bias\": 1", "attention_out_bias"},
-        {"lfm2-conv", "\"full_attn_idxs\": [", "\"full_attn_idxs\": [3,", "full_attn_idxs[0], expected a layer from 0 to 2"},
+        {"lfm2-conv", "\"full_attn_idxs\": [", "\"full_attn_idxs\": [-1,", "full_attn_idxs[0], expected a layer"},
         {"lfm2-conv", "\"full_attn_idxs\": [", "\"full_attn_idxs\": [], \"other\": [", "none of 3 layers has attention"},
         {"lfm2-conv", "\"conv_L_cache\": 3", "\"conv_L_cache\": 9", "conv_L_cache"},
         {"lfm2-conv", "\"block_ff_dim\": 200", "\"block_ff_dim\": -200", "block_ff_dim"},
@@ -74,8 +74,8 @@ static void test_refused(void **state) {
         {"lfm2_moe-bias", "\"conv\",", "\"mamba\",", "layer_types, expected a list of 4 names, full_attention or conv"},
         {"lfm2_moe-bias", "\"num_dense_layers\": 1", "\"num_dense_layers\": 5", "num_dense_layers"},
         {"ernie4_5-bias", "\"use_bias\": true", "\"use_bias\": 1", "use_bias"},
-        {"ernie4_5_moe-every", "\"moe_layer_end_index\": -1", "\"moe_layer_end_index\": 4",
-         "moe_layer_end_index, expected -1 or a layer up to 2"},
+        {"ernie4_5_moe-every", "\"moe_layer_end_index\": -1", "\"moe_layer_end_index\": -2",
+         "moe_layer_end_index, expected -1 or a layer"},
         {"ernie4_5_moe-every", "\"use_bias\": true", "\"moe_norm_min\": 0.5", "moe_norm_min is 0.5"},
         {"exaone_moe-shared", "\"LG\",\n \"layer_types\"", "\"LXG\", \"other\"", "letters L and G"},
         {"exaone_moe-shared", "\"mlp_layer_types\": [", "\"mlp_layer_types\": [\"sparse\", \"sparse\", ",
@@ -89,7 +89,7 @@ static void test_refused(void **state) {
          "of sliding layers, expected default"},
         {"ministral3-nested", "\"llama_4_scaling_beta\": 0.1", "\"llama_4_scaling_beta\": -1", "llama_4_scaling_beta is -1"},
         {"afmoe-gated", "\"mup_enabled\": true", "\"mup_enabled\": 1", "mup_enabled"},
-        {"laguna-headwise", "\"gating\": true", "\"gating\": \"per-row\"", "gating, expected true, per-head or per-element"},
+        {"laguna-headwise", "\"gating\": true", "\"gating\": \"per-row\"", "gating, expected true, false, per-head or per-element"},
         {"laguna-headwise", "\"gating\": true", "\"moe_apply_router_weight_on_input\": true", "moe_apply_router_weight_on_input is true"},
         {"laguna-headwise", "\"num_attention_heads_per_layer\": [", "\"num_attention_heads_per_layer\": [3, ",
          "num_attention_heads_per_layer, expected a whole number"},
@@ -147,6 +147,56 @@ static void test_refused(void **state) {
         if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
             fail_msg("%s with %s: status %d, '%s'", cases[i].folder, cases[i].replace, st, err.message);
         assert_null(a.layer); /* nothing is allocated */
+    }
+}
+
+static double context_of(const hn_arch *a) { return a->context; }
+static double width_of(const hn_arch *a) { return a->layer[0].ffn_width; }
+static double heads_of(const hn_arch *a) { return a->layer[1].kv_heads; }
+static double groups_of(const hn_arch *a) { return a->layer[a->layers - 1].experts.groups_used; }
+static double used_of(const hn_arch *a) { return a->layer[a->layers - 1].experts.used; }
+static double experts_of(const hn_arch *a) { return a->layer[a->layers - 1].experts.count; }
+static double attending_of(const hn_arch *a) { return a->layer[1].mixer[0].kind == &hn_mixer_attention; }
+static double gated_of(const hn_arch *a) { return a->layer[0].gate.of_numbers; }
+static double base_of(const hn_arch *a) { return a->rotation[0].scaling.theta; }
+static double turned_of(const hn_arch *a) { return a->rotation[0].dims; }
+
+/* What an absent key, or one that a family's reference reads in its own way, means. */
+static void test_absent(void **state) {
+    (void)state;
+    static const struct {
+        const char *folder, *find, *replace;
+        double (*value)(const hn_arch *a);
+        double expected;
+    } cases[] = {
+        {"lfm2-conv", "\"max_position_embeddings\"", "\"other\"", context_of, 128000},
+        {"afmoe-gated", "\"max_position_embeddings\"", "\"other\"", context_of, 16384},
+        {"ernie4_5_moe-every", "\"max_position_embeddings\"", "\"other\"", context_of, 131072},
+        {"ministral3-nested", "\"max_position_embeddings\"", "\"other\"", context_of, 262144},
+        {"lfm2-conv", "\"block_ffn_dim_multiplier\": 1.0", "\"block_ffn_dim_multiplier\": null", width_of, 133},
+        {"lfm2-conv", "\"block_ffn_dim_multiplier\": 1.0", "\"block_ffn_dim_multiplier\": 2.0", width_of, 288},
+        {"lfm2-conv", "\"num_attention_heads\": 4,\n \"num_key_value_heads\": 2", "\"num_attention_heads\": 16", heads_of, 8},
+        {"lfm2-conv", "\"full_attn_idxs\": [", "\"full_attn_idxs\": [30, ", attending_of, 1},
+        {"lfm2_moe-bias", "\"num_experts_per_tok\"", "\"other\"", used_of, 4},
+        {"lfm2_moe-bias", "\"num_experts\"", "\"other\"", experts_of, 32},
+        {"glm4_moe-groups", "\"topk_group\"", "\"other\"", groups_of, 1},
+        {"ernie4_5_moe-every", "\"moe_layer_end_index\": -1", "\"moe_layer_end_index\": 27", experts_of, 0},
+        {"laguna-headwise", "\"gating\": true", "\"gating\": false", gated_of, 1},
+        {"laguna-headwise", "\"gating\": true", "\"gating\": \"per-head\"", gated_of, 0},
+        {"ministral3-nested", "\"rope_theta\"", "\"other\"", base_of, 1e4},
+        {"mimo_v2_flash-sinks", "\"rope_theta\"",
+         "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}, \"other\"", turned_of, 8},
+        {"glm4-sandwich", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25, \"rope_parameters\": "
+         "{\"rope_theta\": 1e4, \"rope_type\": \"default\", \"partial_rotary_factor\": 1.0}", turned_of, 32},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_arch a;
+        hunch_error err = {0};
+        if (read_changed(cases[i].folder, cases[i].find, cases[i].replace, &a, &err))
+            fail_msg("%s with %s: %s", cases[i].folder, cases[i].replace, err.message);
+        if (cases[i].value(&a) != cases[i].expected)
+            fail_msg("%s with %s: %g, expected %g", cases[i].folder, cases[i].replace, cases[i].value(&a), cases[i].expected);
+        hn_arch_fini(&a);
     }
 }
 
@@ -472,7 +522,7 @@ static void test_gemma_ggufs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_absent),
                                        cmocka_unit_test(test_wrong_experts),
                                        cmocka_unit_test(test_spellings),
                                        cmocka_unit_test(test_windows),
