@@ -261,8 +261,8 @@ static const char *quantised_folder(const quantised *q) {
 static void test_quantised(void **state) {
     (void)state;
     static const quantised cases[] = {
-        {CONFIG("\"quant_method\": \"awq\", \"bits\": 4, \"version\": \"gemm\""), NULL, NULL, "qweight", false,
-         "quantization_config: quant_method is awq (version gemm, bits 4)" END "is missing); expected the model's folder"},
+        {CONFIG("\"quant_method\": \"awq\", \"bits\": 4, \"version\": \"gemv\""), NULL, NULL, "qweight", false,
+         "quantization_config: quant_method is awq (version gemv, bits 4)" END "is missing); expected the model's folder"},
         {CONFIG("\"quant_method\": \"gptq\", \"checkpoint_format\": \"marlin\", \"bits\": 4"), NULL, NULL, "B", false,
          "quant_method is gptq (checkpoint_format marlin, bits 4)" END},
         {CONFIG("\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", \"config_groups\": {\"group_0\": {\"weights\": "
@@ -280,13 +280,15 @@ static void test_quantised(void **state) {
          "quant_method is torchao" END},
         {NULL, "hf_quant_config.json", "{\"quantization\": {\"quant_algo\": \"NVFP4\"}}", NULL, true,
          "quantization_config of hf_quant_config.json: quant_method is modelopt (quant_algo NVFP4)" END},
-        {NULL, "quantize_config.json", "{\"bits\": 4, \"group_size\": 128}", "qweight", false,
-         "quantization_config of quantize_config.json: quant_method is gptq (bits 4)" END},
-        {NULL, "quant_config.json", "{\"w_bit\": 4, \"version\": \"GEMM\"}", "qweight", false,
-         "quantization_config of quant_config.json: quant_method is awq (version GEMM, w_bit 4)" END},
+        {NULL, "quantize_config.json", "{\"bits\": 4, \"group_size\": 128, \"is_marlin_format\": true}", "qweight", false,
+         "quantization_config of quantize_config.json: quant_method is gptq (bits 4, is_marlin_format true)" END},
+        {NULL, "quant_config.json", "{\"w_bit\": 4, \"version\": \"GEMV\"}", "qweight", false,
+         "quantization_config of quant_config.json: quant_method is awq (version GEMV, w_bit 4)" END},
         /* no method: a tensor is missing */
-        {CONFIG(""), NULL, NULL, "qweight", false, "tensor model.layers.0.self_attn.q_proj.weight is missing; expected it with shape"},
-        {NULL, NULL, NULL, "qweight", false, "tensor model.layers.0.self_attn.q_proj.weight is missing; expected it with shape"},
+        {CONFIG(""), NULL, NULL, "qweight", false,
+         "q_proj.qweight is packed, and no file says how (tensor model.layers.0.self_attn.q_proj.weight"},
+        {NULL, NULL, NULL, "weight_packed", false, "q_proj.weight_packed is packed, and no file says how"},
+        {NULL, NULL, NULL, "other", false, "tensor model.layers.0.self_attn.q_proj.weight is missing; expected it with shape"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused_both(quantised_folder(&cases[i]), cases[i].words);
 }

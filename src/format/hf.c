@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/json_load.h"
+#include "format/quantised.h"
 #include "format/source_private.h"
 #include "format/weights_file.h"
 
@@ -187,7 +188,11 @@ hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
         status = hn_fail(err, HUNCH_REFUSED, "%s: no config.json; expected a Hugging Face model folder", folder);
     if (!status)
         status = weights_read(s, folder, err);
-    return status ? status : hn_source_join(s, err);
+    if (!status)
+        status = hn_source_join(s, err);
+    if (!status)
+        hn_quantised_take_scales(s);
+    return status;
 }
 
 /* The row that a DFlash head has for its mask token, where it lies in a file of its own: it must be of the token that config.json names. */

@@ -34,7 +34,7 @@ static const unsigned char AWQ_PLACE[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 /* Numbers as they are stored: `columns` elements for each of `rows` things, which are outputs, or as many as share a word. */
 typedef struct stored {
-    hn_by_columns at;
+    hn_by_columns at; /* rows 1: it is of all outputs */
     bool by_columns;
 } stored;
 
@@ -69,6 +69,7 @@ hn_packed_info hn_packed_get_info(const hn_packed *p) {
 
 static hunch_status read_rows(const hn_source *s, const stored *from, size_t first, size_t n, void *to, hunch_error *err) {
     const hn_by_columns *c = &from->at;
+    if (c->rows == 1) first = 0;
     if (from->by_columns) return hn_turned_read(s, c, first, n, 1, to, err);
     const hn_source_file *f = &s->files[c->part.file];
     const size_t row = c->columns * c->element;
@@ -271,25 +272,52 @@ typedef struct joiner {
     hunch_error *err;
 } joiner;
 
-static hunch_status refuse(const joiner *j, const module *m, int part, const char *expected) {
+/* It is missing, or of another type. */
+static hunch_status refuse_part(const joiner *j, const module *m, int part, const char *expected) {
     const hn_tensor *t = m->part[part];
-    if (t) return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s: %s", j->s->path, t->name, expected);
-    return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has no %s beside it: %s", j->s->path, m->part[CODES]->name, m->names[part],
-                   expected);
+    if (t) return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has type %s, expected %s", j->s->path, t->name, t->type_name, expected);
+    return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has no %s beside it: expected %s", j->s->path, m->part[CODES]->name,
+                   m->names[part], expected);
 }
 
+/* The shape of a part is not the one that follows from the others. */
+static hunch_status refuse_shape(const joiner *j, const module *m, int part, size_t rows, size_t columns) {
+    char has[96], expected[96], of_scales[96];
+    const hn_tensor *t = m->part[part], *scales = m->part[SCALES];
+    const uint64_t dims[2] = {columns, rows};
+    hn_shape_text(has, sizeof has, t->dims, t->n_dims);
+    hn_shape_text(expected, sizeof expected, dims, 2);
+    hn_shape_text(of_scales, sizeof of_scales, scales->dims, scales->n_dims);
+    return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has shape %s, expected %s: tensor %s has %s", j->s->path, t->name, has, expected,
+                   scales->name, of_scales);
+}
+
+/* The name of a tensor of the same module. */
+static const char *beside(char name[HN_MAX_NAME + 32], const hn_tensor *t, const char *end) {
+    const char *dot = strrchr(t->name, '.');
+    snprintf(name, HN_MAX_NAME + 32, "%.*s%s", dot ? (int)(dot - t->name) + 1 : 0, t->name, end);
+    return name;
+}
+
+static hn_tensor *find_beside(const joiner *j, const hn_tensor *t, const char *end) {
+    char name[HN_MAX_NAME + 32];
+    const ptrdiff_t found = hn_name_index_find(&j->s->by_name, beside(name, t, end));
+    return found >= 0 ? &j->s->tensors[found] : NULL;
+}
+
+/* The names of the module that a tensor has the codes of. NULL: it has none, or they are no integers. */
 static const char *const *names_of(const hn_packed_scheme *scheme, const hn_tensor *t) {
     const char *dot = strrchr(t->name, '.'), *end = dot ? dot + 1 : t->name;
-    const bool compressed = scheme->packing == HN_PACKED_COMPRESSED;
+    if (scheme->packing != HN_PACKED_COMPRESSED) return strcmp(end, gptq_names[CODES]) == 0 ? gptq_names : NULL;
     if (!t->known) return NULL;
-    if (!compressed && t->dtype == HN_I32 && strcmp(end, gptq_names[CODES]) == 0) return gptq_names;
-    if (compressed && t->dtype == HN_I32 && strcmp(end, compressed_names[CODES]) == 0) return compressed_names;
-    return compressed && t->dtype == HN_I8 && strcmp(end, bytes_names[CODES]) == 0 ? bytes_names : NULL;
+    if (t->dtype == HN_I32 && strcmp(end, compressed_names[CODES]) == 0) return compressed_names;
+    return t->dtype == HN_I8 && strcmp(end, bytes_names[CODES]) == 0 ? bytes_names : NULL;
 }
 
 /* A matrix's [outer, inner] as its shape has them: the inner one is contiguous. */
 static size_t inner(const hn_tensor *t) { return (size_t)t->dims[0]; }
 static size_t outer(const hn_tensor *t) { return t->n_dims > 1 ? (size_t)t->dims[1] : 1; }
+static size_t length(const hn_tensor *t) { return t->n_dims ? inner(t) : 1; } /* of a vector, or a number */
 static bool is_matrix(const hn_tensor *t, size_t rows, size_t columns) {
     return t->n_dims == 2 && outer(t) == rows && inner(t) == columns;
 }
@@ -303,14 +331,19 @@ static stored stored_of(const module *m, int part, bool by_columns, size_t rows,
 static int outputs_a_word(int bits) { return WORD % bits == 0 ? WORD / bits : WORD; }
 
 static hunch_status check_width(const joiner *j, const module *m, int bits) {
-    char expected[120];
+    const hn_tensor *t = m->part[CODES];
+    char said[80] = "";
     const char *known = j->scheme.packing == HN_PACKED_GPTQ ? "2, 3, 4 or 8" : j->scheme.packing == HN_PACKED_AWQ ? "4" : "4 or 8";
     const bool read = bits == 4 || (bits == 8 && j->scheme.packing != HN_PACKED_AWQ) ||
                       ((bits == 2 || bits == 3) && j->scheme.packing == HN_PACKED_GPTQ);
     if (read && (j->scheme.widths >> bits & 1)) return HUNCH_OK;
-    snprintf(expected, sizeof expected, read ? "its codes have %d bits, which quantization_config does not name"
-                                             : "its codes have %d bits, expected %s", bits, known);
-    return refuse(j, m, CODES, expected);
+    if (!read)
+        return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has codes of %d bits by the shapes beside it, expected %s", j->s->path,
+                       t->name, bits, known);
+    for (int i = 0, n = 0; i < WORD && n < (int)sizeof said; i++)
+        if (j->scheme.widths >> i & 1) n += snprintf(said + n, sizeof said - (size_t)n, "%s%d", n ? ", " : "", i);
+    return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has codes of %d bits by the shapes beside it, but quantization_config says %s",
+                   j->s->path, t->name, bits, *said ? said : "none");
 }
 
 /* AWQ and GPTQ: all is stored by columns. */
@@ -327,9 +360,9 @@ static hunch_status plan_columns(const joiner *j, module *m) {
     p->in = awq ? words : words * WORD / bits;
     p->sharing = outputs_a_word(p->bits);
     if (!is_matrix(codes, awq ? p->in : p->in * bits / WORD, awq ? p->out / 8 : p->out) || (!awq && p->in * bits != words * WORD))
-        return refuse(j, m, CODES, "its shape does not belong to that of the scales beside it");
+        return refuse_shape(j, m, CODES, awq ? p->in : p->in * bits / WORD, awq ? p->out / 8 : p->out);
     if (p->out % (size_t)p->sharing || !is_matrix(zeros, p->groups, p->out * bits / WORD))
-        return refuse(j, m, ZEROS, "its shape does not belong to that of the scales beside it");
+        return refuse_shape(j, m, ZEROS, p->groups, p->out * bits / WORD);
     p->codes = awq ? stored_of(m, CODES, true, p->out / 8, p->in, 4) : stored_of(m, CODES, true, p->out, words, 4);
     p->scales = stored_of(m, SCALES, true, p->out, p->groups, (size_t)hn_dtype_block_bytes(scales->dtype));
     p->zeros = stored_of(m, ZEROS, true, p->out / (size_t)p->sharing, p->groups, (size_t)p->sharing * bits / 8);
@@ -352,17 +385,18 @@ static hunch_status plan_rows(const joiner *j, module *m) {
     if (st) return st;
     const size_t bits = (size_t)p->bits, words = p->bytes ? p->in : (p->in * bits + WORD - 1) / WORD;
     p->sharing = p->bytes ? 1 : outputs_a_word(p->bits);
-    p->groups = scales->n_dims > 1 || p->out == 1 ? inner(scales) : 1;
-    if (!is_matrix(codes, p->out, words)) return refuse(j, m, CODES, "its shape is not that which weight_shape and its bits give");
-    if (scales->n_dims > 1 ? !is_matrix(scales, p->out, p->groups) : inner(scales) != p->out)
-        return refuse(j, m, SCALES, "expected a scale for each row, and each group of its inputs");
-    const size_t shared = (p->out + (size_t)p->sharing - 1) / (size_t)p->sharing;
-    if (zeros && (p->bytes ? !hn_tensor_has_integers(zeros) || zeros->dtype != HN_I8 : zeros->dtype != HN_I32))
-        return refuse(j, m, ZEROS, p->bytes ? "expected type I8" : "expected type I32");
-    if (zeros && (zeros->n_dims > 1 ? !is_matrix(zeros, shared, p->groups) : p->groups != 1 || inner(zeros) != shared))
-        return refuse(j, m, ZEROS, "its shape does not belong to that of the scales beside it");
+    const bool one = scales->n_dims < 2 && length(scales) == 1; /* of the whole matrix */
+    p->groups = scales->n_dims > 1 ? inner(scales) : 1;
+    if (!is_matrix(codes, p->out, words)) return refuse_shape(j, m, CODES, p->out, words);
+    if (!one && (scales->n_dims > 1 ? !is_matrix(scales, p->out, p->groups) : length(scales) != p->out))
+        return refuse_shape(j, m, SCALES, p->out, p->groups);
+    const size_t shared = one && p->bytes ? 1 : (p->out + (size_t)p->sharing - 1) / (size_t)p->sharing;
+    if (zeros && (!zeros->known || zeros->dtype != (p->bytes ? HN_I8 : HN_I32)))
+        return refuse_part(j, m, ZEROS, p->bytes ? "type I8" : "type I32");
+    if (zeros && (zeros->n_dims > 1 ? !is_matrix(zeros, shared, p->groups) : p->groups != 1 || length(zeros) != shared))
+        return refuse_shape(j, m, ZEROS, shared, p->groups);
     p->codes = stored_of(m, CODES, false, p->out, words, p->bytes ? 1 : 4);
-    p->scales = stored_of(m, SCALES, false, p->out, p->groups, (size_t)hn_dtype_block_bytes(scales->dtype));
+    p->scales = stored_of(m, SCALES, false, one ? 1 : p->out, p->groups, (size_t)hn_dtype_block_bytes(scales->dtype));
     if (zeros) p->zeros = stored_of(m, ZEROS, false, shared, p->groups, p->bytes ? 1 : 4);
     return HUNCH_OK;
 }
@@ -421,42 +455,49 @@ static hn_dtype type_of(const hn_packed *p) {
 
 static hunch_status plan_module(const joiner *j, module *m) {
     const bool by_rows = j->scheme.packing == HN_PACKED_COMPRESSED;
-    const hn_tensor *scales = m->part[SCALES], *zeros = m->part[ZEROS];
+    const hn_tensor *codes = m->part[CODES], *scales = m->part[SCALES], *zeros = m->part[ZEROS];
     hn_packed *p = m->packed = hn_zalloc(1, sizeof *p);
-    if (!p) return hn_fail_memory(j->err, m->part[CODES]->name, sizeof *p);
+    if (!p) return hn_fail_memory(j->err, codes->name, sizeof *p);
     p->packing = j->scheme.packing;
-    if (!scales || !scales->known || scales->dtype > HN_BF16) return refuse(j, m, SCALES, "expected one of type F16, BF16 or F32");
-    if (!by_rows && (!zeros || !zeros->known || zeros->dtype != HN_I32)) return refuse(j, m, ZEROS, "expected one of type I32");
-    if (m->names == compressed_names && !m->part[SHAPE]) return refuse(j, m, SHAPE, "expected the matrix's two sizes");
+    if (!by_rows && (!codes->known || codes->dtype != HN_I32)) return refuse_part(j, m, CODES, "type I32");
+    if (!scales || !scales->known || scales->dtype > HN_BF16) return refuse_part(j, m, SCALES, "type F16, BF16 or F32");
+    if (!by_rows && (!zeros || !zeros->known || zeros->dtype != HN_I32)) return refuse_part(j, m, ZEROS, "type I32");
+    if (m->names == compressed_names && !m->part[SHAPE]) return refuse_part(j, m, SHAPE, "the matrix's two sizes");
     p->scale_type = scales->dtype;
     hunch_status st = by_rows ? plan_rows(j, m) : plan_columns(j, m);
     if (st) return st;
     if (p->in == 0 || p->out == 0 || p->groups == 0 || p->groups > MOST_GROUPS || (!m->part[ORDER] && p->in % p->groups))
-        return refuse(j, m, SCALES, "its number of groups does not divide the matrix's inputs");
+        return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has %zu groups for %zu inputs, expected whole groups, or a list %s beside it",
+                       j->s->path, scales->name, p->groups, p->in, m->names[ORDER]);
     st = read_order(j, m);
     if (!st) st = look_at_numbers(j, p);
     m->as = type_of(p);
     return st;
 }
 
+/* Parts of a module whose codes are missing, and so is M.weight. */
+static hunch_status check_orphan(const joiner *j, const hn_tensor *t) {
+    const char *const *names = j->scheme.packing == HN_PACKED_COMPRESSED ? compressed_names : gptq_names;
+    const char *dot = strrchr(t->name, '.'), *end = dot ? dot + 1 : t->name;
+    for (int i = SCALES; i < PARTS; i++)
+        if (names[i] && strcmp(end, names[i]) == 0 && !find_beside(j, t, names[CODES]) && !find_beside(j, t, "weight"))
+            return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has neither %s nor weight beside it", j->s->path, t->name, names[CODES]);
+    return HUNCH_OK;
+}
+
 static hunch_status find_module(const joiner *j, size_t at) {
     hn_tensor *t = &j->s->tensors[at];
     module *m = &j->of[at];
-    char name[HN_MAX_NAME + 32];
-    const char *const *names = names_of(&j->scheme, t);
-    if (!names) return HUNCH_OK;
-    const int front = (int)(strlen(t->name) - strlen(names[CODES]));
+    const char *const *names = names_of(&j->scheme, t), *const other = names == bytes_names ? compressed_names[CODES] : "weight";
+    if (!names) return check_orphan(j, t);
+    if (names == bytes_names && !find_beside(j, t, names[SCALES])) return HUNCH_OK; /* some other bytes */
     *m = (module){.names = names, .part = {t}};
-    for (int i = SCALES; i < PARTS; i++) {
-        if (!names[i]) continue;
-        snprintf(name, sizeof name, "%.*s%s", front, t->name, names[i]);
-        const ptrdiff_t found = hn_name_index_find(&j->s->by_name, name);
-        if (found >= 0) m->part[i] = &j->s->tensors[found];
-    }
-    if (names == bytes_names && !m->part[SCALES]) { /* some other bytes */
-        m->names = NULL;
-        return HUNCH_OK;
-    }
+    for (int i = SCALES; i < PARTS; i++)
+        if (names[i]) m->part[i] = find_beside(j, t, names[i]);
+    const hn_tensor *twin = find_beside(j, t, other);
+    if (twin)
+        return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has tensor %s beside it, expected one of them", j->s->path, t->name,
+                       twin->name);
     return plan_module(j, m);
 }
 
@@ -473,18 +514,38 @@ static size_t layer_of_experts(const char *name) {
     return at ? (size_t)(at - name) + strlen(experts) : 0;
 }
 
-/* Experts of a layer are one weight, of one type: all take that which holds the numbers of each. */
+/* What experts have one of each: gate_proj, .. */
+enum { MOST_ROLES = 8 };
+typedef struct expert_role {
+    const char *name; /* behind the expert's number */
+    hn_dtype as;
+} expert_role;
+
+/* The last place is of all that have none of their own. */
+static expert_role *role_of(expert_role *roles, const char *name) {
+    int i = 0;
+    name += strcspn(name, ".");
+    while (i < MOST_ROLES - 1 && roles[i].name && strcmp(roles[i].name, name) != 0) i++;
+    if (!roles[i].name) roles[i] = (expert_role){name, HN_DTYPES};
+    return &roles[i];
+}
+
+/* The matrices of one role are one weight, of one type, for all experts of a layer: they take that which holds the numbers of each. */
 static void agree(const joiner *j) {
     const hn_name_index *x = &j->s->by_name; /* sorted: a layer's stand together */
     for (size_t i = 0, end; i < x->count; i = end) {
         const char *name = x->names[i].name;
         const size_t same = layer_of_experts(name);
-        hn_dtype as = HN_DTYPES;
+        expert_role roles[MOST_ROLES] = {{NULL}};
         for (end = i; end < x->count && strncmp(x->names[end].name, name, same) == 0 && (same || end == i); end++) {
             const module *m = &j->of[x->names[end].index];
-            if (m->names) as = as == HN_DTYPES ? m->as : both(as, m->as);
+            expert_role *r = same && m->names ? role_of(roles, x->names[end].name + same) : NULL;
+            if (r) r->as = r->as == HN_DTYPES ? m->as : both(r->as, m->as);
         }
-        for (size_t k = i; same && k < end; k++) j->of[x->names[k].index].as = as;
+        for (size_t k = i; same && k < end; k++) {
+            module *m = &j->of[x->names[k].index];
+            if (m->names) m->as = role_of(roles, x->names[k].name + same)->as;
+        }
     }
 }
 
@@ -492,12 +553,11 @@ static void agree(const joiner *j) {
 static hunch_status join(const joiner *j, module *m) {
     hn_tensor *t = m->part[CODES];
     const hn_packed *p = m->packed;
-    const size_t front = strlen(t->name) - strlen(m->names[CODES]);
     char name[HN_MAX_NAME + 32];
     size_t one = 0, bytes = 0;
-    snprintf(name, sizeof name, "%.*sweight", (int)front, t->name);
-    if (!hn_dtype_row_bytes(m->as, p->in, &one) || !hn_mul_size(one, p->out, &bytes)) return refuse(j, m, CODES, "it is too large");
-    char *own = hn_strdup(name);
+    if (!hn_dtype_row_bytes(m->as, p->in, &one) || !hn_mul_size(one, p->out, &bytes))
+        return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s is too large", j->s->path, t->name);
+    char *own = hn_strdup(beside(name, t, "weight"));
     t->view = hn_zalloc(1, sizeof *t->view);
     if (!own || !t->view) {
         hn_free(own);
@@ -524,10 +584,7 @@ static hunch_status join(const joiner *j, module *m) {
 
 hunch_status hn_packed_join(hn_source *s, hunch_error *err) {
     joiner j = {.s = s, .scheme = hn_quantised_scheme(s), .err = err};
-    bool any = false;
-    if (j.scheme.packing == HN_NOT_PACKED) return HUNCH_OK;
-    for (size_t i = 0; i < s->n_tensors; i++) any = any || names_of(&j.scheme, &s->tensors[i]);
-    if (!any) return HUNCH_OK;
+    if (j.scheme.packing == HN_NOT_PACKED || s->n_tensors == 0) return HUNCH_OK;
     j.of = hn_zalloc(s->n_tensors, sizeof *j.of);
     hunch_status st = j.of ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *j.of);
     if (!st) st = hn_turned_open(s, err);

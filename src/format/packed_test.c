@@ -21,7 +21,9 @@ typedef struct matrix {
     bool zeros;       /* not all in the middle */
     bool act_order;   /* groups in no order */
     bool bf16;        /* scales; some of them too small for F16 if `tiny` */
-    bool tiny, shards;
+    bool tiny;
+    bool one;          /* a scale for the whole matrix */
+    const char *extra; /* one more tensor of the module, of one F32 */
     const char *config; /* quantization_config; NULL: the layout's own */
     int code[MOST_OUT][MOST_IN], zero[MOST_OUT][MOST_GROUPS], group[MOST_IN];
     uint16_t scale[MOST_OUT][MOST_GROUPS];
@@ -39,7 +41,7 @@ static void fill(matrix *m) {
         for (int g = 0; g < m->groups; g++) {
             m->zero[o][g] = m->zeros ? below(1 << m->bits) - (m->layout == BYTES ? 128 : 0) : middle_of(m);
             const float scale = (float)(1 + below(1000)) * (m->tiny && below(3) == 0 ? 1e-12f : 1e-4f);
-            m->scale[o][g] = m->bf16 ? hn_f32_to_bf16(scale) : hn_f32_to_f16(scale);
+            m->scale[o][g] = m->one && o > 0 ? m->scale[0][0] : m->bf16 ? hn_f32_to_bf16(scale) : hn_f32_to_f16(scale);
         }
     }
 }
@@ -67,13 +69,14 @@ static unsigned char *list(bytes *data, size_t n) {
 
 typedef struct folder {
     bytes head, data;
+    const char *module;
 } folder;
 
 static void put_head(folder *f, const char *name, const char *type, int rows, int columns, size_t size) {
     char text[300], shape[40];
     snprintf(shape, sizeof shape, columns > 0 ? "[%d, %d]" : "[%d]", rows, columns);
-    snprintf(text, sizeof text, "%s\"a.%s\": {\"dtype\": \"%s\", \"shape\": %s, \"data_offsets\": [%zu, %zu]}",
-             f->head.size ? ", " : "{", name, type, shape, f->data.size, f->data.size + size);
+    snprintf(text, sizeof text, "%s\"%s.%s\": {\"dtype\": \"%s\", \"shape\": %s, \"data_offsets\": [%zu, %zu]}",
+             f->head.size ? ", " : "{", f->module, name, type, shape, f->data.size, f->data.size + size);
     bytes_put(&f->head, text, strlen(text));
 }
 
@@ -153,8 +156,9 @@ static void put_rows(const matrix *m, folder *f) {
         put_head(f, "weight_g_idx", "I32", m->in, 0, (size_t)m->in * 4);
         for (int i = 0; i < m->in; i++) bytes_number(&f->data, (uint64_t)m->group[i], 4);
     }
-    put_head(f, "weight_scale", m->bf16 ? "BF16" : "F16", m->out, m->groups, (size_t)(m->out * m->groups * 2));
-    for (int o = 0; o < m->out; o++)
+    const int scales = m->one ? 1 : m->out;
+    put_head(f, "weight_scale", m->bf16 ? "BF16" : "F16", scales, m->one ? 0 : m->groups, (size_t)(scales * m->groups * 2));
+    for (int o = 0; o < scales; o++)
         for (int g = 0; g < m->groups; g++) bytes_number(&f->data, m->scale[o][g], 2);
 }
 
@@ -174,9 +178,18 @@ static void write_folder(const char *config, const folder *f) {
     test_file_write(path, text, strlen(text));
 }
 
+static void put_matrix(const matrix *m, folder *f) {
+    const float number = 3;
+    if (m->layout < COMPRESSED) put_columns(m, f);
+    else put_rows(m, f);
+    if (!m->extra) return;
+    put_head(f, m->extra, "F32", 1, 0, sizeof number);
+    bytes_put(&f->data, &number, sizeof number);
+}
+
 static void write_matrix(const matrix *m) {
     char own[300];
-    folder f = {{0}, {0}};
+    folder f = {.module = "a"};
     const char *config = m->config;
     if (m->layout == AWQ) snprintf(own, sizeof own, "{\"quant_method\": \"awq\", \"bits\": 4, \"version\": \"gemm\"}");
     else if (m->layout < COMPRESSED)
@@ -185,8 +198,7 @@ static void write_matrix(const matrix *m) {
     else
         snprintf(own, sizeof own, "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], "
                                   "\"weights\": {\"num_bits\": %d, \"type\": \"int\"}}}}", m->bits);
-    if (m->layout < COMPRESSED) put_columns(m, &f);
-    else put_rows(m, &f);
+    put_matrix(m, &f);
     write_folder(config ? config : own, &f);
     bytes_free(&f.head);
     bytes_free(&f.data);
@@ -264,6 +276,39 @@ static void test_floats(void **state) {
     check(&(matrix){.layout = COMPRESSED, .bits = 4, .in = 72, .out = 8, .groups = 1}, HN_F32);
     check(&(matrix){.layout = COMPRESSED, .bits = 4, .in = 77, .out = 5, .groups = 7, .zeros = true}, HN_F32);
     check(&(matrix){.layout = COMPRESSED, .bits = 4, .in = 128, .out = 32, .groups = 4, .bf16 = true, .tiny = true}, HN_F32);
+}
+
+/* A scale for all of a matrix, in either form. */
+static void test_one_scale(void **state) {
+    (void)state;
+    check(&(matrix){.layout = BYTES, .bits = 8, .in = 64, .out = 40, .groups = 1, .one = true}, HN_Q8_0);
+    check(&(matrix){.layout = COMPRESSED, .bits = 4, .in = 64, .out = 40, .groups = 1, .one = true, .bf16 = true}, HN_Q4_0);
+}
+
+/* A layer's experts have one type for each of their matrices, not one for all. */
+static void test_experts(void **state) {
+    (void)state;
+    static const char config[] = "{\"quant_method\": \"gptq\", \"bits\": 4, \"dynamic\": {\"+:.*down\": {\"bits\": 8}}}";
+    hn_source *s = NULL;
+    char name[40];
+    folder f = {.module = name};
+    for (int i = 0; i < 24; i++) {
+        const bool down = i % 2;
+        matrix m = {.layout = GPTQ, .bits = down ? 8 : 4, .in = 64, .out = 32, .groups = 2, .zeros = !down && i == 6};
+        snprintf(name, sizeof name, "b.experts.%d.%s", i / 2, down ? "down" : "up");
+        fill(&m);
+        put_matrix(&m, &f);
+    }
+    write_folder(config, &f);
+    bytes_free(&f.head);
+    bytes_free(&f.data);
+    assert_int_equal(hn_source_open(&s, test_path("packed"), NULL), HUNCH_OK);
+    assert_int_equal(hn_source_tensor_count(s), 24);
+    for (size_t i = 0; i < 24; i++) {
+        const hn_tensor *t = hn_source_tensor(s, i);
+        assert_int_equal(t->dtype, strstr(t->name, "down") ? HN_Q8_0 : HN_Q5_0); /* one of `up` needs five bits */
+    }
+    hn_source_close(&s);
 }
 
 /* Groups in no order, of whole blocks each: sorted, rows are those of a block type. */
@@ -354,26 +399,34 @@ static void refused(matrix *m, const damage *d) {
 static void test_misfits(void **state) {
     (void)state;
     static const damage of_gptq[] = {
-        {"a.scales", "a.scalex", "tensor a.qweight has no scales beside it: expected one of type F16"},
+        {"a.scales", "a.scalex", "tensor a.qweight has no scales beside it: expected type F16"},
         {"a.qzeros", "a.qzerox", "tensor a.qweight has no qzeros beside it"},
-        {"\"F16\"", "\"I16\"", "tensor a.scales: expected one of type F16"},
-        {"a.qzeros\": {\"dtype\": \"I32\"", "a.qzeros\": {\"dtype\": \"F32\"", "tensor a.qzeros: expected one of type I32"},
+        {"\"F16\"", "\"I16\"", "tensor a.scales has type I16, expected type F16"},
+        {"a.qzeros\": {\"dtype\": \"I32\"", "a.qzeros\": {\"dtype\": \"F32\"", "tensor a.qzeros has type F32, expected type I32"},
         {"a.qweight\": {\"dtype\": \"I32\", \"shape\": [16, 64]", "a.qweight\": {\"dtype\": \"I32\", \"shape\": [64, 16]",
-         "tensor a.qweight: its shape does not belong"},
+         "tensor a.qweight has shape [16, 64], expected [64, 64]: tensor a.scales has [64, 4]"},
         {"a.qzeros\": {\"dtype\": \"I32\", \"shape\": [4, 8]", "a.qzeros\": {\"dtype\": \"I32\", \"shape\": [2,16]",
-         "tensor a.qweight: its codes have 8 bits, which quantization_config does not name"}};
+         "tensor a.qweight has codes of 8 bits by the shapes beside it, but quantization_config says 4"},
+        {"a.qweight\": {\"dtype\": \"I32\"", "a.qweight\": {\"dtype\": \"F32\"", "tensor a.qweight has type F32, expected type I32"},
+        {"a.qweight", "a.qweighx", "has neither qweight nor weight beside it"}};
     static const damage of_compressed[] = {
         {"a.weight_scale", "a.weight_scalf", "tensor a.weight_packed has no weight_scale beside it"},
         {"a.weight_shape", "a.weight_shapf", "tensor a.weight_packed has no weight_shape beside it"},
         {"a.weight_zero_point\": {\"dtype\": \"I32\"", "a.weight_zero_point\": {\"dtype\": \"F32\"",
-         "tensor a.weight_zero_point: expected type I32"},
-        {"\"shape\": [64, 4]", "\"shape\": [32, 8]", "tensor a.weight_scale: expected a scale for each row"}};
+         "tensor a.weight_zero_point has type F32, expected type I32"},
+        {"\"shape\": [64, 4]", "\"shape\": [32, 8]", "tensor a.weight_scale has shape [8, 32], expected [8, 64]"},
+        {"a.weight_packed", "a.weight_packex", " has neither weight_packed nor weight beside it"}};
     matrix gptq = {.layout = GPTQ, .bits = 4, .in = 128, .out = 64, .groups = 4, .zeros = true};
     matrix compressed = {.layout = COMPRESSED, .bits = 4, .in = 128, .out = 64, .groups = 4, .zeros = true};
     for (size_t i = 0; i < sizeof of_gptq / sizeof *of_gptq; i++) refused(&gptq, &of_gptq[i]);
     for (size_t i = 0; i < sizeof of_compressed / sizeof *of_compressed; i++) refused(&compressed, &of_compressed[i]);
     matrix wide = {.layout = COMPRESSED, .bits = 2, .in = 128, .out = 64, .groups = 4};
-    refused(&wide, &(damage){NULL, NULL, "its codes have 2 bits, expected 4 or 8"});
+    refused(&wide, &(damage){NULL, NULL, "has codes of 2 bits by the shapes beside it, expected 4 or 8"});
+    matrix partial = {.layout = AWQ, .bits = 4, .in = 100, .out = 32, .groups = 3};
+    refused(&partial, &(damage){NULL, NULL, "tensor a.scales has 3 groups for 100 inputs"});
+    gptq.extra = compressed.extra = "weight"; /* which of them is meant? */
+    refused(&gptq, &(damage){NULL, NULL, "tensor a.qweight has tensor a.weight beside it, expected one of them"});
+    refused(&compressed, &(damage){NULL, NULL, "tensor a.weight_packed has tensor a.weight beside it"});
 }
 
 /* A list of groups, or a scale, that no matrix has. */
@@ -405,6 +458,37 @@ static void test_numbers(void **state) {
     hn_source_close(&s);
 }
 
+#define CT_CONFIG(more) \
+    "{\"quant_method\": \"compressed-tensors\"" more ", \"config_groups\": {\"g\": {\"weights\": {\"num_bits\": 4, \"type\": \"int\"}}}}"
+
+/* What changes nothing in the configuration, and the second name of a version's key. */
+static void test_configurations(void **state) {
+    (void)state;
+    static const char *const same[] = {CT_CONFIG(", \"transform_config\": {}, \"sparsity_config\": {\"format\": \"dense\"}"),
+                                       CT_CONFIG(", \"format\": \"mixed-precision\", \"transform_config\": {\"config_groups\": {}}")};
+    for (int i = 0; i < 2; i++)
+        check(&(matrix){.layout = COMPRESSED, .bits = 4, .in = 64, .out = 32, .groups = 2, .zeros = true, .config = same[i]}, HN_Q5_0);
+    check(&(matrix){.layout = GPTQ_V2, .bits = 4, .in = 64, .out = 32, .groups = 2, .zeros = true,
+                    .config = "{\"quant_method\": \"gptq\", \"bits\": 4, \"format\": \"gptq_v2\"}"}, HN_Q5_0);
+}
+
+/* Scales of inputs and of caches are for GPUs, and used by nothing here; other names are told as not used. */
+static void test_scales_of_inputs(void **state) {
+    (void)state;
+    static const char *const names[] = {"input_scale", "output_scale", "k_scale", "other_scale"};
+    for (int i = 0; i < 4; i++) {
+        matrix m = {.layout = COMPRESSED, .bits = 4, .in = 64, .out = 32, .groups = 2, .extra = names[i]};
+        char name[40];
+        hn_source *s = NULL;
+        fill(&m);
+        write_matrix(&m);
+        snprintf(name, sizeof name, "a.%s", names[i]);
+        assert_int_equal(hn_source_open(&s, test_path("packed"), NULL), HUNCH_OK);
+        assert_int_equal(hn_source_find(s, name)->used, i < 3);
+        hn_source_close(&s);
+    }
+}
+
 /* Versions that are packed otherwise stay as they are, and the model says which they are when it looks for the matrix. */
 static void test_versions(void **state) {
     (void)state;
@@ -418,6 +502,10 @@ static void test_versions(void **state) {
         {GPTQ, "{\"quant_method\": \"gptq\", \"bits\": 4, \"is_marlin_format\": true}", "gptq (bits 4, is_marlin_format true)"},
         {GPTQ, "{\"quant_method\": \"auto-round\", \"bits\": 4, \"packing_format\": \"auto_round:auto_gptq\"}",
          "auto-round (packing_format"},
+        {GPTQ, "{}", "tensor a.qweight is packed, and no file says how (tensor a.weight is missing)"},
+        {COMPRESSED, CT_CONFIG(", \"format\": \"marlin-24\""), "compressed-tensors (format marlin-24"},
+        {COMPRESSED, CT_CONFIG(", \"transform_config\": {\"config_groups\": {\"R1\": {}}}"), "compressed-tensors (with a transform_config"},
+        {COMPRESSED, CT_CONFIG(", \"sparsity_config\": {\"format\": \"sparse-24-bitmask\"}"), "compressed-tensors (with a sparsity_config"},
     };
     const uint64_t dims[2] = {64, 32};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -428,7 +516,7 @@ static void test_versions(void **state) {
         fill(&m);
         write_matrix(&m);
         assert_int_equal(hn_source_open(&s, test_path("packed"), &err), HUNCH_OK);
-        assert_non_null(hn_source_find(s, "a.qweight"));
+        assert_non_null(hn_source_find(s, m.layout == COMPRESSED ? "a.weight_packed" : "a.qweight"));
         assert_int_equal(hn_source_need_shape(s, "a.weight", 2, dims, &t, &err), HUNCH_REFUSED);
         if (!strstr(err.message, cases[i].words)) fail_msg("%s: expected %s", err.message, cases[i].words);
         hn_source_close(&s);
@@ -476,8 +564,9 @@ static void test_mutations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_floats), cmocka_unit_test(test_sorted),
-                                       cmocka_unit_test(test_misfits),
-                                       cmocka_unit_test(test_numbers), cmocka_unit_test(test_versions),
+                                       cmocka_unit_test(test_one_scale), cmocka_unit_test(test_experts), cmocka_unit_test(test_misfits),
+                                       cmocka_unit_test(test_numbers), cmocka_unit_test(test_configurations),
+                                       cmocka_unit_test(test_scales_of_inputs), cmocka_unit_test(test_versions),
                                        cmocka_unit_test(test_mutations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

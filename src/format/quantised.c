@@ -67,14 +67,24 @@ static unsigned width_of(const json_t *bits) {
     return json_is_integer(bits) && n > 0 && n < 32 ? 1u << n : 0;
 }
 
-/* compressed-tensors: those of all groups of modules whose codes are integers. */
+/* What compressed-tensors does to weights besides: rotations that the model is run with, and zeros that are left out. NULL: nothing. */
+static const char *done_besides(const json_t *keys) {
+    static const char *const dense[] = {"dense", NULL};
+    if (json_object_size(json_object_get(json_object_get(keys, "transform_config"), "config_groups")) > 0) return "transform_config";
+    return is_one_of(json_object_get(json_object_get(keys, "sparsity_config"), "format"), dense) ? NULL : "sparsity_config";
+}
+
+/* compressed-tensors: the widths of all groups of modules whose codes are integers, and packed as is read. */
 static unsigned widths_of_groups(const json_t *keys) {
+    static const char *const formats[] = {"pack-quantized", "int-quantized", "naive-quantized", "mixed-precision", "dense", NULL},
+                             *const integers[] = {"int", NULL};
+    const json_t *whole = json_object_get(keys, "format");
     const char *name;
     json_t *group;
     unsigned widths = 0;
     json_object_foreach ((json_t *)(uintptr_t)json_object_get(keys, "config_groups"), name, group) {
-        const json_t *weights = json_object_get(group, "weights");
-        if (is_one_of(json_object_get(weights, "type"), (const char *const[]){"int", NULL}))
+        const json_t *weights = json_object_get(group, "weights"), *own = json_object_get(group, "format");
+        if (is_one_of(own == NULL || json_is_null(own) ? whole : own, formats) && is_one_of(json_object_get(weights, "type"), integers))
             widths |= width_of(json_object_get(weights, "num_bits"));
     }
     return widths;
@@ -96,6 +106,7 @@ hn_packed_scheme hn_quantised_scheme(const hn_source *s) {
     saying said;
     if (s->kind != HN_SOURCE_HF || !find_saying(s, &said)) return none;
     const json_t *keys = said.keys, *bits = json_object_get(keys, "bits"), *format = json_object_get(keys, "checkpoint_format");
+    if (format == NULL || json_is_null(format)) format = json_object_get(keys, "format"); /* GPTQModel's other name of it */
     if (strcmp(said.method, "awq") == 0) {
         const unsigned widths = width_of(bits != NULL ? bits : json_object_get(keys, "w_bit"));
         const bool read = is_one_of(json_object_get(keys, "version"), gemm) && is_one_of(json_object_get(keys, "format"), gemm);
@@ -106,7 +117,7 @@ hn_packed_scheme hn_quantised_scheme(const hn_source *s) {
         const char *version = json_string_value(format);
         return (hn_packed_scheme){HN_PACKED_GPTQ, version == NULL || strcasecmp(version, "gptq") == 0, widths_of_gptq(keys)};
     }
-    if (strcmp(said.method, "compressed-tensors") == 0)
+    if (strcmp(said.method, "compressed-tensors") == 0 && done_besides(keys) == NULL && widths_of_groups(keys) != 0)
         return (hn_packed_scheme){HN_PACKED_COMPRESSED, 0, widths_of_groups(keys)};
     return none;
 }
@@ -163,10 +174,28 @@ static details details_of(const json_t *keys) {
     const json_t *groups = json_object_get(keys, "config_groups");
     const void *first = json_object_iter((json_t *)(uintptr_t)groups);
     const json_t *group = first != NULL ? json_object_iter_value((void *)(uintptr_t)first) : NULL;
+    const char *besides = done_besides(keys);
+    if (besides != NULL) put_detail(&d, "with a", besides);
     put_keys(&d, keys);
     put_keys(&d, json_object_get(group, "weights"));
     put_keys(&d, json_object_get(json_object_get(keys, "quant_config"), "weight_quant_params")); /* hqq */
     return d;
+}
+
+/* A missing tensor's module is packed, but the folder does not say how. */
+static hunch_status refuse_unsaid(const hn_source *s, const char *tensor, hunch_error *err) {
+    static const char *const ends[] = {"qweight", "weight_packed"};
+    const char *dot = strrchr(tensor, '.');
+    char name[HN_MAX_NAME + 20];
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(name, sizeof name, "%.*s%s", dot != NULL ? (int)(dot - tensor) + 1 : 0, tensor, ends[i]);
+        if (hn_source_find(s, name) != NULL)
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: tensor %s is packed, and no file says how (tensor %s is missing); expected quantization_config in "
+                           "config.json, or GPTQ's quantize_config.json or AWQ's quant_config.json beside it",
+                           s->path, name, tensor);
+    }
+    return HUNCH_OK;
 }
 
 /* Whether the folder has a missing tensor's module in another form: of "a.b.weight", "a.b.qweight". */
@@ -183,7 +212,8 @@ static bool has_module(const hn_source *s, const char *tensor) {
 
 hunch_status hn_quantised_refuse(const hn_source *s, const char *tensor, const char *wrong, hunch_error *err) {
     saying said;
-    if (s->kind != HN_SOURCE_HF || !find_saying(s, &said)) return HUNCH_OK;
+    if (s->kind != HN_SOURCE_HF) return HUNCH_OK;
+    if (!find_saying(s, &said)) return refuse_unsaid(s, tensor, err);
     if (hn_source_find(s, tensor) == NULL && !has_module(s, tensor)) return HUNCH_OK;
     const details d = details_of(said.keys);
     return hn_fail(err, HUNCH_REFUSED,
@@ -244,17 +274,6 @@ static hunch_status read_keys(const hn_source *s, bool *inverse, bool *whole, hu
     return check_block(s, block, *inverse, err);
 }
 
-/* Numbers that a GPU rounds the inputs of a matrix by, beside its factors: inputs stay as they are here. */
-static void take_input_factors(hn_source *s, const hn_tensor *t) {
-    static const char *const names[] = {"activation_scale", "input_scale"};
-    const char *dot = strrchr(t->name, '.');
-    char name[HN_MAX_NAME + 20];
-    for (size_t i = 0; dot != NULL && i < sizeof names / sizeof *names; i++) {
-        snprintf(name, sizeof name, "%.*s.%s", (int)(dot - t->name), t->name, names[i]);
-        hn_source_take(s, name);
-    }
-}
-
 hunch_status hn_quantised_fp8(hn_source *s, const hn_tensor *t, int matrices, hn_fp8_factors *out, hunch_error *err) {
     const uint64_t one = 1, dims[3] = {(t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE,
                                        (t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE, (uint64_t)matrices};
@@ -269,6 +288,19 @@ hunch_status hn_quantised_fp8(hn_source *s, const hn_tensor *t, int matrices, hn
     const bool single = there != NULL && whole && matrices == 1 && there->n_dims <= 1 && there->dims[0] <= 1;
     status = single ? hn_source_need_shape(s, name, 1, &one, &out->values, err)
                     : hn_source_need_shape(s, name, matrices > 1 ? 3 : 2, dims, &out->values, err);
-    if (!status) take_input_factors(s, t);
     return status;
+}
+
+/* ---- what changes no weight ---------------------------------------------------------------------------------------------- */
+
+void hn_quantised_take_scales(hn_source *s) {
+    static const char *const names[] = {"activation_scale", "activation_scale_ub", "input_scale", "input_global_scale", "input_zero_point",
+                                        "output_scale", "k_scale", "v_scale", NULL};
+    saying said;
+    if (s->kind != HN_SOURCE_HF || !find_saying(s, &said)) return;
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        const char *dot = strrchr(s->tensors[i].name, '.');
+        for (size_t k = 0; dot != NULL && names[k] != NULL; k++)
+            if (strcmp(dot + 1, names[k]) == 0) s->tensors[i].used = true;
+    }
 }

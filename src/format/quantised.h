@@ -25,4 +25,7 @@ typedef struct hn_packed_scheme {
     unsigned widths;    /* bits of a code that the keys allow: 1 << 4 | 1 << 8, ... */
 } hn_packed_scheme;
 hn_packed_scheme hn_quantised_scheme(const hn_source *s);
+/* Marks as used what a quantised folder has for GPUs that round inputs and caches (M.input_scale, M.k_scale, ..): here they stay as they
+ * are. */
+void hn_quantised_take_scales(hn_source *s);
 #endif

@@ -258,8 +258,7 @@ hn_tensor *hn_source_take(hn_source *s, const char *name) {
     return &s->tensors[i];
 }
 
-/* "[64, 512]" */
-static void shape_text(char *out, size_t size, const uint64_t *dims, int n_dims) {
+void hn_shape_text(char *out, size_t size, const uint64_t *dims, int n_dims) {
     size_t len = 0;
     out[0] = '\0';
     for (int i = 0; i < n_dims && len < size; i++)
@@ -295,7 +294,7 @@ static hunch_status type_refuse(const hn_source *s, const hn_tensor *t, hunch_er
 
 static hunch_status shape_refuse(const hn_source *s, const hn_tensor *t, const char *want, hunch_error *err) {
     char have[96], wrong[128];
-    shape_text(have, sizeof have, t->dims, t->n_dims);
+    hn_shape_text(have, sizeof have, t->dims, t->n_dims);
     snprintf(wrong, sizeof wrong, "has shape %s", have);
     hunch_status status = strstr(t->name, "_scale_inv") != NULL ? hn_quantised_refuse(s, t->name, wrong, err) : HUNCH_OK;
     return status ? status
@@ -306,7 +305,7 @@ hunch_status hn_source_need_shape(hn_source *s, const char *name, int n_dims, co
                                   hunch_error *err) {
     char want[96];
     assert(n_dims >= 1 && n_dims <= HN_MAX_DIMS);
-    shape_text(want, sizeof want, dims, n_dims);
+    hn_shape_text(want, sizeof want, dims, n_dims);
     *out = NULL;
     hn_tensor *t = hn_source_take(s, name);
     if (t == NULL)
@@ -382,7 +381,7 @@ hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, siz
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; expected integers or booleans",
                        tensor_path(s, t), t->name, t->type_name);
     if (!shape_equal(t, (uint64_t[2]){n, 1}, 1)) {
-        shape_text(have, sizeof have, t->dims, t->n_dims);
+        hn_shape_text(have, sizeof have, t->dims, t->n_dims);
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected [%zu]", tensor_path(s, t), t->name,
                        have, n);
     }

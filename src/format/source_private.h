@@ -172,6 +172,7 @@ hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *na
 hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const char *file, hunch_error *err);
 /* Builds by_name; a name that appears twice is refused. */
 hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err);
+void hn_shape_text(char *out, size_t size, const uint64_t *dims, int n_dims); /* "[64, 512]" */
 void hn_source_drop_unnamed(hn_source *s); /* removes the tensors without a name, which became part of another */
 /* found: false if the path is absent or null. */
 hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err);
