@@ -122,6 +122,15 @@ static void test_experts_alone(void **state) {
     }
 }
 
+/* Whether hunch inspect tells what the experts take in the file. */
+static bool experts_told(const char *path) {
+    char *text = NULL;
+    must(hunch_inspect(path, &text, err));
+    const bool told = strstr(text, "\"expert_bytes\"") != NULL;
+    hunch_free(text);
+    return told;
+}
+
 /* Rows of a matrix that is stored by columns are nowhere in the file; a GGUF has them. */
 static void test_stored_by_columns(void **state) {
     (void)state;
@@ -136,6 +145,8 @@ static void test_stored_by_columns(void **state) {
         assert_int_equal(hunch_model_open(&m, data_path("goldens/gpt_oss-bf16"), &o, &error), HUNCH_REFUSED);
         assert_non_null(strstr(error.message, "model.layers.0.mlp.experts.gate_up_proj is stored by columns"));
     }
+    assert_false(experts_told(data_path("goldens/gpt_oss-bf16")));
+    assert_true(experts_told(data_path("goldens/gpt_oss-mxfp4")));
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);

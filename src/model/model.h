@@ -104,7 +104,7 @@ typedef struct hn_head {
 typedef struct hn_model_bytes {
     uint64_t memory; /* packed matrices, vectors, tables */
     uint64_t stored; /* matrices in the file: those that stay there, or (hn_model_mark) all */
-    uint64_t experts_memory, experts_stored; /* the part of experts: packed, in the file */
+    uint64_t experts_memory, experts_stored; /* the part of experts: packed, in the file; 0 where some cannot stay there */
     uint64_t table; /* of a table whose rows are read from the file, one for each token; beside `stored` */
 } hn_model_bytes;
 

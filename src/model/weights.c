@@ -235,8 +235,10 @@ static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int
     const uint64_t in_file = row * in * out / t->dims[0], bytes = stored ? in_file : packed;
     p->stored += in_file * matrices;
     if (w->experts > 0 && !w->of_heads) {
-        p->experts_memory += packed * matrices;
-        p->experts_stored += in_file * matrices;
+        hn_file_rows rows;
+        p->experts_load |= t->view && !hn_tensor_rows(t, 0, &rows);
+        p->experts_memory = p->experts_load ? 0 : p->experts_memory + packed * matrices;
+        p->experts_stored = p->experts_load ? 0 : p->experts_stored + in_file * matrices;
         p->m->expert_bytes += bytes; /* of all layers; model.c divides it */
     }
     p->m->parameters += in * out * matrices;

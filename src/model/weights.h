@@ -46,7 +46,8 @@ typedef struct hn_plan {
     int sorted;         /* the item whose inputs are sorted that was planned last */
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
-    uint64_t experts_memory, experts_stored; /* of experts: packed, and in the file */
+    uint64_t experts_memory, experts_stored; /* of experts: packed, and in the file; 0 where some of them cannot stay there */
+    bool experts_load; /* some cannot */
     uint64_t table; /* of a table that stays in the file */
     size_t tables; /* offset of the frequencies of all rotations */
     /* collects the names of missing tensors, and the plan continues, but cannot be loaded; NULL: the first is an error */
