@@ -361,7 +361,10 @@ static hunch_status plan_columns(const joiner *j, module *m) {
     p->sharing = outputs_a_word(p->bits);
     if (!is_matrix(codes, awq ? p->in : p->in * bits / WORD, awq ? p->out / 8 : p->out) || (!awq && p->in * bits != words * WORD))
         return refuse_shape(j, m, CODES, awq ? p->in : p->in * bits / WORD, awq ? p->out / 8 : p->out);
-    if (p->out % (size_t)p->sharing || !is_matrix(zeros, p->groups, p->out * bits / WORD))
+    if (p->out % (size_t)p->sharing)
+        return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has scales of %zu outputs, expected a multiple of %d: whole words of zeros",
+                       j->s->path, scales->name, p->out, p->sharing);
+    if (!is_matrix(zeros, p->groups, p->out * bits / WORD))
         return refuse_shape(j, m, ZEROS, p->groups, p->out * bits / WORD);
     p->codes = awq ? stored_of(m, CODES, true, p->out / 8, p->in, 4) : stored_of(m, CODES, true, p->out, words, 4);
     p->scales = stored_of(m, SCALES, true, p->out, p->groups, (size_t)hn_dtype_block_bytes(scales->dtype));

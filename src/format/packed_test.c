@@ -96,8 +96,8 @@ static void put_awq(const matrix *m, folder *f) {
 }
 
 static void put_gptq(const matrix *m, folder *f) {
-    const int words = m->in * m->bits / 32, zeros = m->out * m->bits / 32, mask = (1 << m->bits) - 1;
-    unsigned char column[MOST_IN * MOST_BITS / 8], row[MOST_OUT * MOST_BITS / 8];
+    const int words = m->in * m->bits / 32, zeros = (m->out * m->bits + 31) / 32, mask = (1 << m->bits) - 1;
+    unsigned char column[MOST_IN * MOST_BITS / 8], row[MOST_OUT * MOST_BITS / 8] = {0};
     put_head(f, "qweight", "I32", words, m->out, (size_t)(words * m->out * 4));
     unsigned char *to = list(&f->data, (size_t)(words * m->out * 4));
     for (int o = 0; o < m->out; o++) {
@@ -424,6 +424,8 @@ static void test_misfits(void **state) {
     refused(&wide, &(damage){NULL, NULL, "has codes of 2 bits by the shapes beside it, expected 4 or 8"});
     matrix partial = {.layout = AWQ, .bits = 4, .in = 100, .out = 32, .groups = 3};
     refused(&partial, &(damage){NULL, NULL, "tensor a.scales has 3 groups for 100 inputs"});
+    matrix narrow = {.layout = GPTQ, .bits = 3, .in = 64, .out = 40, .groups = 2};
+    refused(&narrow, &(damage){NULL, NULL, "tensor a.scales has scales of 40 outputs, expected a multiple of 32"});
     gptq.extra = compressed.extra = "weight"; /* which of them is meant? */
     refused(&gptq, &(damage){NULL, NULL, "tensor a.qweight has tensor a.weight beside it, expected one of them"});
     refused(&compressed, &(damage){NULL, NULL, "tensor a.weight_packed has tensor a.weight beside it"});

@@ -96,6 +96,7 @@ typedef struct hn_file_rows {
 /* Of a tensor's row number `row`, all matrices' rows counted, and those after it: of the same matrix, and if its rows alternate, of
  * the same half. False: they are stored by columns. */
 bool hn_tensor_rows(const hn_tensor *t, size_t row, hn_file_rows *out);
+const char *hn_tensor_form(const hn_tensor *t); /* how it is stored, for messages: "by columns" */
 bool hn_tensor_has_integers(const hn_tensor *t); /* or booleans */
 /* Reads a vector of n integers or booleans (0 and 1). HUNCH_REFUSED, naming the tensor: of another type or shape, or an element
  * below least or above most. */

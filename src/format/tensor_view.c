@@ -30,6 +30,7 @@ struct hn_view_kind {
     hunch_status (*read)(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to);
     /* Where row `first` and, step rows apart, those after it lie in the file; NULL: nowhere as they are. */
     void (*place)(const hn_tensor_view *v, size_t first, size_t step, hn_file_rows *out);
+    const char *form; /* how it is stored, for messages */
 };
 
 static hunch_status read_at(const view_read *r, const hn_stored_part *part, size_t off, size_t bytes, unsigned char *to) {
@@ -79,8 +80,9 @@ static void place_mxfp4(const hn_tensor_view *v, size_t first, size_t step, hn_f
                           .scales = v->part[MXFP4_SCALES].data + first * blocks, .scale_bytes = step * blocks};
 }
 
-static const hn_view_kind plain = {read_plain, place_plain}, turned = {read_turned, NULL}, mxfp4 = {read_mxfp4, place_mxfp4};
-const hn_view_kind hn_view_packed = {read_packed, NULL};
+static const hn_view_kind plain = {read_plain, place_plain, "with other rows between its own"},
+                          turned = {read_turned, NULL, "by columns"}, mxfp4 = {read_mxfp4, place_mxfp4, "in two tensors"};
+const hn_view_kind hn_view_packed = {read_packed, NULL, "as packed integers"};
 
 /* ---- reading -------------------------------------------------------------------------------------------------------- */
 
@@ -148,6 +150,8 @@ bool hn_tensor_rows(const hn_tensor *t, size_t row, hn_file_rows *out) {
     v->kind->place(v, stored_row(v, row), v->alternating ? 2 : 1, out);
     return true;
 }
+
+const char *hn_tensor_form(const hn_tensor *t) { return t->view ? t->view->kind->form : "by rows"; }
 
 /* ---- making them ------------------------------------------------------------------------------------------------------ */
 

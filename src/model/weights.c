@@ -257,9 +257,9 @@ static hunch_status check_stays(const hn_plan *p, const hn_tensor *t, const hn_w
     hn_file_rows rows;
     if (!hn_plan_stays_in_file(p, w) || !t->view || (w->experts > 0 && hn_tensor_rows(t, 0, &rows))) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED,
-                   "%s: tensor %s is stored by columns, and cannot stay in the file: expected a GGUF, which hunch convert "
-                   "makes of the folder",
-                   hn_source_path(p->src), t->name);
+                   "%s: tensor %s is stored %s, and cannot stay in the file: expected a GGUF, which hunch convert makes of "
+                   "the folder",
+                   hn_source_path(p->src), t->name, hn_tensor_form(t));
 }
 
 static hn_weight weight_of(const hn_plan *p, const hn_tensor *t, int out, int experts) {
