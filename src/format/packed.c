@@ -282,14 +282,14 @@ static hunch_status refuse_part(const joiner *j, const module *m, int part, cons
 
 /* The shape of a part is not the one that follows from the others. */
 static hunch_status refuse_shape(const joiner *j, const module *m, int part, size_t rows, size_t columns) {
-    char has[96], expected[96], of_scales[96];
-    const hn_tensor *t = m->part[part], *scales = m->part[SCALES];
+    char has[96], expected[96], of_other[96];
+    const hn_tensor *t = m->part[part], *other = m->part[part == SCALES ? CODES : SCALES];
     const uint64_t dims[2] = {columns, rows};
     hn_shape_text(has, sizeof has, t->dims, t->n_dims);
     hn_shape_text(expected, sizeof expected, dims, 2);
-    hn_shape_text(of_scales, sizeof of_scales, scales->dims, scales->n_dims);
+    hn_shape_text(of_other, sizeof of_other, other->dims, other->n_dims);
     return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has shape %s, expected %s: tensor %s has %s", j->s->path, t->name, has, expected,
-                   scales->name, of_scales);
+                   other->name, of_other);
 }
 
 /* The name of a tensor of the same module. */

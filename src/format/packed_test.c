@@ -414,7 +414,8 @@ static void test_misfits(void **state) {
         {"a.weight_shape", "a.weight_shapf", "tensor a.weight_packed has no weight_shape beside it"},
         {"a.weight_zero_point\": {\"dtype\": \"I32\"", "a.weight_zero_point\": {\"dtype\": \"F32\"",
          "tensor a.weight_zero_point has type F32, expected type I32"},
-        {"\"shape\": [64, 4]", "\"shape\": [32, 8]", "tensor a.weight_scale has shape [8, 32], expected [8, 64]"},
+        {"\"shape\": [64, 4]", "\"shape\": [32, 8]",
+         "tensor a.weight_scale has shape [8, 32], expected [8, 64]: tensor a.weight_packed has [16, 64]"},
         {"a.weight_packed", "a.weight_packex", " has neither weight_packed nor weight beside it"}};
     matrix gptq = {.layout = GPTQ, .bits = 4, .in = 128, .out = 64, .groups = 4, .zeros = true};
     matrix compressed = {.layout = COMPRESSED, .bits = 4, .in = 128, .out = 64, .groups = 4, .zeros = true};
