@@ -126,11 +126,18 @@ static void put_members(FILE *f, const char *what, const member *m, const void *
     if (begun) fputc('\n', f);
 }
 
+static const char *name_of(const hn_mixer_kind *kind) {
+#define NAMED(NAME) \
+    if (kind == &hn_mixer_##NAME) return #NAME;
+    HN_MIXERS(NAMED)
+    return NULL;
+}
+
 static void put_mixers(FILE *f, const hn_layer_desc *l, const hn_layer_desc *before) {
     for (int k = 0; k < hn_layer_mixers(l); k++) {
         const hn_mixer_desc *x = &l->mixer[k];
         if (before && !memcmp(x, &before->mixer[k], sizeof *x)) continue;
-        fprintf(f, "  mixer %s", x->kind == &hn_mixer_attention ? "attention" : x->kind == &hn_mixer_latent ? "latent" : "delta");
+        fprintf(f, "  mixer %s", name_of(x->kind));
         for (int i = 0; i < HN_MIXER_NUMBERS; i++) fprintf(f, " %d", x->own[i]);
         fputc('\n', f);
     }
