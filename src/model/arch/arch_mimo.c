@@ -96,7 +96,7 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
 }
 
 static const hn_key_row keys[] = {
-    {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "layernorm_epsilon rms_norm_eps", 0, 1, {NAN, 1e-5}, HN_NOT_NULL},
+    {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "rms_norm_eps layernorm_epsilon", 0, 1, {NAN, 1e-5}, HN_NOT_NULL},
     HN_CONTEXT(131072), HN_THETA(5e6), HN_SLIDING_THETA, HN_SLIDING_DIMS,
     {HN_MODEL(REAL, files.rotated), .usual = {1, 1}, .read = read_rotated},
     {HN_LAYER(INT, head_dim), "attention.key_length", "head_dim", 2, 512, {NAN, 192}},
