@@ -313,18 +313,20 @@ static void of_next(edit *e) {
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------------- */
 
+/* Its architecture runs, from llama.cpp's files; what Ollama's converter writes was not looked at. */
+#define UNTRIED "not tried"
 typedef struct family {
-    const char *class, *arch, *golden; /* golden NULL: it is refused */
+    const char *class, *arch, *golden; /* golden NULL: it is refused, or UNTRIED */
     void (*both)(edit *e), (*ollamas)(edit *e);
-    const char *says; /* why it is refused; NULL: its architecture is unknown */
+    const char *says; /* UNTRIED, or why it is refused; NULL: its architecture is unknown */
 } family;
 
 static const family families[] = {
     {"LlamaForCausalLM", "llama", "llama-gqa", NULL, of_llama, NULL},
     {"MllamaForConditionalGeneration", "mllama", NULL, NULL, NULL, NULL},
     {"Llama4ForConditionalGeneration", "llama4", NULL, NULL, NULL, NULL},
-    {"Mistral3ForConditionalGeneration", "mistral3", NULL, NULL, NULL, NULL},
-    {"Ministral3ForCausalLM", "mistral3", NULL, NULL, NULL, NULL},
+    {"Mistral3ForConditionalGeneration", "mistral3", NULL, NULL, NULL, UNTRIED},
+    {"Ministral3ForCausalLM", "mistral3", NULL, NULL, NULL, UNTRIED},
     {"MixtralForCausalLM", "llama", "mixtral-top2", narrow_mixtral, of_mixtral, NULL},
     {"GemmaForCausalLM", "gemma", NULL, NULL, NULL, NULL},
     {"Gemma2ForCausalLM", "gemma2", NULL, NULL, NULL, NULL},
@@ -339,7 +341,7 @@ static const family families[] = {
     {"Qwen2_5_VLForConditionalGeneration", "qwen25vl", NULL, NULL, NULL, NULL},
     {"Qwen3VLForConditionalGeneration", "qwen3vl", NULL, NULL, NULL, NULL},
     {"Qwen3VLMoeForConditionalGeneration", "qwen3vlmoe", NULL, NULL, NULL, NULL},
-    {"Olmo3ForCausalLM", "olmo2", NULL, NULL, NULL, NULL},
+    {"Olmo3ForCausalLM", "olmo2", NULL, NULL, NULL, UNTRIED},
     {"BertModel", "bert", NULL, NULL, NULL, NULL},
     {"NomicBertModel", "nomic-bert", NULL, NULL, NULL, NULL},
     {"NomicBertMoEModel", "nomic-bert-moe", NULL, NULL, NULL, NULL},
@@ -348,11 +350,11 @@ static const family families[] = {
     {"DeepseekOCRForCausalLM", "deepseekocr", NULL, NULL, NULL, NULL},
     {"DeepseekV3ForCausalLM", "deepseek2", "kimi_k2-like", deepseek_without, of_deepseek, NULL},
     {"Glm4MoeLiteForCausalLM", "deepseek2", "glm4_moe_lite-base", NULL, of_glm, NULL},
-    {"LagunaForCausalLM", "laguna", NULL, NULL, NULL, NULL},
+    {"LagunaForCausalLM", "laguna", NULL, NULL, NULL, UNTRIED},
     {"GlmOcrForConditionalGeneration", "glmocr", NULL, NULL, NULL, NULL},
-    {"Lfm2ForCausalLM", "lfm2", NULL, NULL, NULL, NULL},
-    {"Lfm2MoeForCausalLM", "lfm2moe", NULL, NULL, NULL, NULL},
-    {"Lfm2VlForConditionalGeneration", "lfm2", NULL, NULL, NULL, NULL},
+    {"Lfm2ForCausalLM", "lfm2", NULL, NULL, NULL, UNTRIED},
+    {"Lfm2MoeForCausalLM", "lfm2moe", NULL, NULL, NULL, UNTRIED},
+    {"Lfm2VlForConditionalGeneration", "lfm2", NULL, NULL, NULL, UNTRIED},
     {"Qwen3NextForCausalLM", "qwen35moe", "qwen3_next-moe", NULL, of_next, NULL},
     {"Qwen3_5ForConditionalGeneration", "qwen35", "qwen3_5-dense", NULL, of_qwen35, NULL},
     {"Qwen3_5MoeForConditionalGeneration", "qwen35moe", "qwen3_5_moe-fused", NULL, of_qwen35_moe, NULL},
@@ -479,6 +481,11 @@ static void test_families(void **state) {
             continue;
         }
         snprintf(unknown, sizeof unknown, "unknown architecture \"%s\", expected one of", f->arch);
+        if (f->says && !strcmp(f->says, UNTRIED)) {
+            if (!strstr(row, UNTRIED)) fail_msg("docs/formats.md does not say that files of %s were not tried", f->class);
+            check_refused(f, "block_count is 0"); /* the architecture is known */
+            continue;
+        }
         const char *sentence = f->says ? f->says : unknown;
         if (!strstr(row, "refused") || !strstr(row, sentence)) fail_msg("docs/formats.md does not say how %s is refused", f->class);
         check_refused(f, sentence);
