@@ -312,8 +312,7 @@ hunch_status hn_source_need_shape(hn_source *s, const char *name, int n_dims, co
         return missing_refuse(s, name, want, err);
     if (!t->known || t->dtype >= HN_WEIGHT_TYPES)
         return type_refuse(s, t, err);
-    const bool one_row = n_dims == 1 && t->n_dims == 2 && t->dims[1] == 1 && t->dims[0] == dims[0]; /* a vector as a matrix of one row */
-    if (!one_row && !shape_equal(t, dims, n_dims))
+    if (!shape_equal(t, dims, n_dims))
         return shape_refuse(s, t, want, err);
     *out = t;
     return HUNCH_OK;
