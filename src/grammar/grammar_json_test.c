@@ -252,7 +252,7 @@ static void test_noted(void **state) {
     hn_grammar_close(&g);
     b = hn_builder_open(&err);
     for (int i = 0; i < 300; i++) {
-        char pointer[40];
+        char pointer[64];
         snprintf(pointer, sizeof pointer, "/properties/a%d/%s", i, i % 2 ? "if" : "unevaluatedItems");
         assert_true(hn_builder_note(b, "", pointer));
     }
