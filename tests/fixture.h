@@ -73,6 +73,16 @@ HELPER hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel
     return open_engine_with(m, draft, o);
 }
 
+HELPER hunch_engine *open_drafting(hunch_model *m, const char *draft, hunch_verify verify, int parallel, int page_rows, int context) {
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.context = context;
+    o.page_rows = page_rows;
+    o.parallel = parallel;
+    o.verify = verify;
+    return open_engine_with(m, draft, o);
+}
+
 typedef struct answer {
     hunch_token *token;
     size_t n;

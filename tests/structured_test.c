@@ -30,16 +30,6 @@ static hunch_model *open_stories(void) {
     return open_model(data_path("models/stories260K/stories260K.f32.gguf"), NULL, test_threads(), HUNCH_PRECISION_NATIVE);
 }
 
-static hunch_engine *open_drafting(hunch_model *m, const char *draft, hunch_verify verify, int parallel) {
-    hunch_engine_options o;
-    hunch_engine_options_defaults(&o);
-    o.context = CONTEXT;
-    o.page_rows = PAGE;
-    o.parallel = parallel;
-    o.verify = verify;
-    return open_engine_with(m, draft, o);
-}
-
 /* ---- grammars, and whether an answer is complete by another way than theirs ------------------------------------------------ */
 
 typedef struct form {
@@ -152,7 +142,7 @@ static void asked_free(asked *q) {
 }
 
 static void answers_make(hunch_model *m, const asked *q, const char *draft, hunch_verify verify, int parallel, answer *out) {
-    hunch_engine *e = open_drafting(m, draft, verify, parallel);
+    hunch_engine *e = open_drafting(m, draft, verify, parallel, PAGE, CONTEXT);
     run_requests(e, q->r, q->n, false, out);
     hunch_engine_close(&e);
 }
@@ -206,7 +196,7 @@ static void test_preempted(void **state) {
     asked q;
     ask(&q, m);
     answers_make(m, &q, NULL, HUNCH_VERIFY_DEFAULT, 1, plain);
-    hunch_engine *e = open_drafting(m, "auto", HUNCH_VERIFY_DEFAULT, 8);
+    hunch_engine *e = open_drafting(m, "auto", HUNCH_VERIFY_DEFAULT, 8, PAGE, CONTEXT);
     run_preempted_requests(e, q.r, q.n, a);
     hunch_engine_close(&e);
     for (int i = 0; i < q.n; i++) preempted += a[i].preempted;
@@ -264,7 +254,7 @@ static void test_grammar_gives_way(void **state) {
 static void test_ends(void **state) {
     (void)state;
     hunch_model *m = open_stories();
-    hunch_engine *e = open_drafting(m, "grammar", HUNCH_VERIFY_DEFAULT, 2);
+    hunch_engine *e = open_drafting(m, "grammar", HUNCH_VERIFY_DEFAULT, 2, PAGE, CONTEXT);
     asked q;
     ask(&q, m);
     for (int i = 0; i < q.n; i++) {
@@ -295,7 +285,7 @@ static void test_too_many_states(void **state) {
     r.prompt = ids;
     r.max_tokens = 240;
     for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
-        hunch_engine *e = open_drafting(m, drafts[d], HUNCH_VERIFY_DEFAULT, 1);
+        hunch_engine *e = open_drafting(m, drafts[d], HUNCH_VERIFY_DEFAULT, 1, PAGE, CONTEXT);
         hunch_session *s;
         hunch_session_state st;
         char at[40];
@@ -382,7 +372,7 @@ static void test_refused(void **state) {
         assert_null(g);
         if (!strstr(err.message, bad[i].says)) fail_msg("%s: %s", bad[i].text, err.message);
     }
-    hunch_engine *e = open_drafting(other, NULL, HUNCH_VERIFY_DEFAULT, 1);
+    hunch_engine *e = open_drafting(other, NULL, HUNCH_VERIFY_DEFAULT, 1, PAGE, CONTEXT);
     hunch_session *s = NULL;
     hunch_error err = {0};
     asked q;

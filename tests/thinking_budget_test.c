@@ -31,16 +31,6 @@ static hunch_model *open_thinking(const char *template_text) {
     return m;
 }
 
-static hunch_engine *open_drafting(hunch_model *m, const char *draft, hunch_verify verify, int parallel) {
-    hunch_engine_options o;
-    hunch_engine_options_defaults(&o);
-    o.context = CONTEXT;
-    o.page_rows = PAGE;
-    o.parallel = parallel;
-    o.verify = verify;
-    return open_engine_with(m, draft, o);
-}
-
 /* ---- requests -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct asked {
@@ -81,7 +71,7 @@ static void asked_free(asked *q) {
 }
 
 static void answers_make(hunch_model *m, const asked *q, const char *draft, hunch_verify verify, int parallel, answer *out) {
-    hunch_engine *e = open_drafting(m, draft, verify, parallel);
+    hunch_engine *e = open_drafting(m, draft, verify, parallel, PAGE, CONTEXT);
     run_requests(e, q->r, q->n, false, out);
     hunch_engine_close(&e);
 }
@@ -93,7 +83,7 @@ static void check_composed(hunch_model *m, hunch_request r, const answer *got) {
     hunch_token text[CONTEXT], *made, *mark;
     size_t n_mark, n = r.n_prompt, blank;
     answer first = {0}, rest = {0};
-    hunch_engine *e = open_drafting(m, NULL, HUNCH_VERIFY_DEFAULT, 1);
+    hunch_engine *e = open_drafting(m, NULL, HUNCH_VERIFY_DEFAULT, 1, PAGE, CONTEXT);
     must(hunch_tokenize(m, END, strlen(END), HUNCH_TEXT_PARSE_SPECIAL, &made, &n_mark, err));
     blank = *hn_tokenizer_piece(m->tokenizer, *made, &n) == ' '; /* as this tokenizer begins a text */
     assert_int_equal(n, 1);
@@ -188,7 +178,7 @@ static void test_preempted(void **state) {
     asked q;
     ask(&q, m);
     answers_make(m, &q, NULL, HUNCH_VERIFY_DEFAULT, 1, plain);
-    hunch_engine *e = open_drafting(m, "auto", HUNCH_VERIFY_DEFAULT, 8);
+    hunch_engine *e = open_drafting(m, "auto", HUNCH_VERIFY_DEFAULT, 8, PAGE, CONTEXT);
     run_preempted_requests(e, q.r, q.n, a);
     hunch_engine_close(&e);
     for (int i = 0; i < q.n; i++) preempted += a[i].preempted;
@@ -242,7 +232,7 @@ static void test_waits(void **state) {
             r.grammar = q.grammar;
             r.thinking_budget = 2;
             r.max_tokens = 100;
-            hunch_engine *e = open_drafting(m, drafts[d], HUNCH_VERIFY_DEFAULT, 1);
+            hunch_engine *e = open_drafting(m, drafts[d], HUNCH_VERIFY_DEFAULT, 1, PAGE, CONTEXT);
             run_requests(e, &r, 1, false, &a);
             const char *to = strstr(a.text, END);
             if (a.finish != HUNCH_FINISH_STOP || !to || to - a.text < 30 || to - a.text > 30 + 20)
@@ -264,7 +254,7 @@ static void test_refused(void **state) {
     static const hunch_token any[] = {1};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hunch_model *m = open_thinking(cases[i].template_text);
-        hunch_engine *e = open_drafting(m, NULL, HUNCH_VERIFY_DEFAULT, 1);
+        hunch_engine *e = open_drafting(m, NULL, HUNCH_VERIFY_DEFAULT, 1, PAGE, CONTEXT);
         hunch_session *s = NULL;
         hunch_error err = {0};
         hunch_request r;

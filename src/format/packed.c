@@ -18,7 +18,6 @@
  *     c.-t. weight_packed [out, in*bits/32], a row is one   weight_zero_point [out*bits/32, groups]   weight_scale [out, groups]
  *           weight [out, in], I8                            weight_zero_point [out, groups], I8       the same
  */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,16 +66,16 @@ hn_packed_info hn_packed_get_info(const hn_packed *p) {
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------------- */
 
-static hunch_status read_rows(const hn_source *s, const stored *from, size_t first, size_t n, void *to, hunch_error *err) {
-    const hn_by_columns *c = &from->at;
-    if (c->rows == 1) first = 0;
-    if (from->by_columns) return hn_turned_read(s, c, first, n, 1, to, err);
-    const hn_source_file *f = &s->files[c->part.file];
-    const size_t row = c->columns * c->element;
-    return hn_map_read(&f->map, f->path, (size_t)(c->part.data - f->map.data) + first * row, n * row, to, err);
-}
-
 static size_t row_bytes(const stored *from) { return from->at.columns * from->at.element; }
+
+/* The numbers of one thing. */
+static hunch_status read_stored(const hn_source *s, const stored *from, size_t row, void *to, hunch_error *err) {
+    const hn_by_columns *c = &from->at;
+    const hn_source_file *f = &s->files[c->part.file];
+    if (c->rows == 1) row = 0;
+    if (from->by_columns) return hn_turned_read(s, c, row, 1, 1, to, err);
+    return hn_map_read(&f->map, f->path, (size_t)(c->part.data - f->map.data) + row * row_bytes(from), row_bytes(from), to, err);
+}
 
 /* Field number `at` of a string of fields. */
 static int field(const unsigned char *words, int bits, size_t at) {
@@ -95,17 +94,6 @@ static int zero_at(const hn_packed *p, const unsigned char *element, size_t outp
     if (p->bytes) return *element ^ 128;
     const int zero = field(element, p->bits, p->packing == HN_PACKED_AWQ ? AWQ_PLACE[within] : within);
     return (zero + p->added) & ((1 << p->bits) - 1);
-}
-
-static float scale_at(hn_dtype type, const unsigned char *at) {
-    float f;
-    uint16_t half;
-    if (type == HN_F32) {
-        memcpy(&f, at, sizeof f);
-        return f;
-    }
-    memcpy(&half, at, sizeof half);
-    return type == HN_F16 ? hn_f16_to_f32(half) : hn_bf16_to_f32(half);
 }
 
 static bool fits_f16(float f) { return isfinite(f) && hn_f16_to_f32(hn_f32_to_f16(f)) == f; }
@@ -143,19 +131,19 @@ static void unpack(const hn_packed *p, const unsigned char *restrict from, size_
 
 static hunch_status read_scales(const hn_source *s, const hn_tensor *t, size_t output, row *r, hunch_error *err) {
     const hn_packed *p = t->view->packed;
-    hunch_status st = read_rows(s, &p->scales, output, 1, r->room, err);
-    for (size_t g = 0; !st && g < p->groups; g++) {
-        r->scale[g] = scale_at(p->scale_type, r->room + g * p->scales.at.element);
+    const hunch_status st = read_stored(s, &p->scales, output, r->room, err);
+    if (st) return st;
+    hn_dequantise(p->scale_type, r->room, p->groups, r->scale);
+    for (size_t g = 0; g < p->groups; g++)
         if (!isfinite(r->scale[g]))
-            st = hn_fail(err, HUNCH_REFUSED, "%s: the scales of tensor %s: that of row %zu, group %zu is not finite", s->path, t->name,
-                         output, g);
-    }
-    return st;
+            return hn_fail(err, HUNCH_REFUSED, "%s: the scales of tensor %s: that of row %zu, group %zu is not finite", s->path, t->name,
+                           output, g);
+    return HUNCH_OK;
 }
 
 static hunch_status read_zeros(const hn_source *s, const hn_packed *p, size_t output, row *r, hunch_error *err) {
     const size_t element = p->zeros.at.element;
-    hunch_status st = element ? read_rows(s, &p->zeros, output / (size_t)p->sharing, 1, r->room, err) : HUNCH_OK;
+    hunch_status st = element ? read_stored(s, &p->zeros, output / (size_t)p->sharing, r->room, err) : HUNCH_OK;
     for (size_t g = 0; !st && g < p->groups; g++)
         r->zero[g] = (uint8_t)(element ? zero_at(p, r->room + g * element, output) : middle_of(p));
     return st;
@@ -165,7 +153,7 @@ static hunch_status read_row(const hn_source *s, const hn_tensor *t, size_t outp
     const hn_packed *p = t->view->packed;
     hunch_status st = read_scales(s, t, output, r, err);
     if (!st) st = read_zeros(s, p, output, r, err);
-    if (!st) st = read_rows(s, &p->codes, p->packing == HN_PACKED_AWQ ? output / 8 : output, 1, r->room, err);
+    if (!st) st = read_stored(s, &p->codes, p->packing == HN_PACKED_AWQ ? output / 8 : output, r->room, err);
     if (!st) unpack(p, r->room, output, r->code);
     return st;
 }
@@ -190,35 +178,29 @@ static void put_block(hn_dtype type, const uint8_t *restrict code, uint8_t zero,
     for (int i = 0; i < BLOCK / 2; i++) to[i] = (unsigned char)((own[i] & 15) | own[i + BLOCK / 2] << 4);
 }
 
-/* The blocks of a row whose inputs are sorted by groups. */
-static void put_sorted(const hn_packed *p, hn_dtype type, const row *r, unsigned char *to) {
-    uint8_t code[BLOCK];
-    for (size_t i = 0; i < p->in; i += BLOCK, to += hn_dtype_block_bytes(type)) {
-        const size_t g = p->group_of[p->order[i]];
-        const uint16_t scale = hn_f32_to_f16(r->scale[g]);
-        for (int k = 0; k < BLOCK; k++) code[k] = r->code[p->order[i + (size_t)k]];
-        memcpy(to, &scale, sizeof scale);
-        put_block(type, code, r->zero[g], to + sizeof scale);
-    }
-}
-
-static void put_row(const hn_packed *p, hn_dtype type, const row *r, unsigned char *to) {
-    const size_t group = p->in / p->groups, bytes = (size_t)hn_dtype_block_bytes(type);
-    if (p->order) {
-        put_sorted(p, type, r, to);
-        return;
-    }
-    for (size_t i = 0; i < p->in && type == HN_F32; i++) {
+static void put_floats(const hn_packed *p, const row *r, unsigned char *to) {
+    const size_t group = p->in / p->groups;
+    for (size_t i = 0; i < p->in; i++) {
         const size_t g = p->group_of ? p->group_of[i] : i / group;
         const float w = (float)(r->code[i] - r->zero[g]) * r->scale[g];
         memcpy(to + i * sizeof w, &w, sizeof w);
     }
-    for (size_t g = 0; g < p->groups && type != HN_F32; g++) {
+}
+
+/* Blocks of the inputs as they are, or sorted. */
+static void put_blocks(const hn_packed *p, hn_dtype type, const row *r, unsigned char *to) {
+    const size_t group = p->in / p->groups;
+    for (size_t i = 0; i < p->in; i += BLOCK, to += hn_dtype_block_bytes(type)) {
+        const size_t g = p->order ? p->group_of[p->order[i]] : i / group;
         const uint16_t scale = hn_f32_to_f16(r->scale[g]);
-        for (size_t i = g * group; i < (g + 1) * group; i += BLOCK, to += bytes) {
-            memcpy(to, &scale, sizeof scale);
-            put_block(type, r->code + i, r->zero[g], to + sizeof scale);
+        const uint8_t *code = r->code + i;
+        uint8_t sorted[BLOCK];
+        if (p->order) {
+            for (int k = 0; k < BLOCK; k++) sorted[k] = r->code[p->order[i + (size_t)k]];
+            code = sorted;
         }
+        memcpy(to, &scale, sizeof scale);
+        put_block(type, code, r->zero[g], to + sizeof scale);
     }
 }
 
@@ -244,7 +226,8 @@ hunch_status hn_packed_read(const hn_source *s, const hn_tensor *t, size_t first
     hunch_status st = room ? HUNCH_OK : hn_fail_memory(err, t->name, t->view->row_bytes);
     for (size_t i = 0; !st && i < n; i++, to += t->view->row_bytes) {
         st = read_row(s, t, first + i * step, &r, err);
-        if (!st) put_row(p, t->dtype, &r, to);
+        if (!st && t->dtype == HN_F32) put_floats(p, &r, to);
+        else if (!st) put_blocks(p, t->dtype, &r, to);
     }
     hn_free(room);
     return st;
@@ -327,6 +310,8 @@ static stored stored_of(const module *m, int part, bool by_columns, size_t rows,
     return (stored){{{t->data, t->file}, columns, rows, element, part}, by_columns};
 }
 
+/* Bits of each of n numbers in so many words; more than are read: WORD. */
+static int bits_in(size_t words, size_t n) { return words * WORD / n < WORD ? (int)(words * WORD / n) : WORD; }
 /* Outputs whose codes of this many bits are whole words. */
 static int outputs_a_word(int bits) { return WORD % bits == 0 ? WORD / bits : WORD; }
 
@@ -353,20 +338,20 @@ static hunch_status plan_columns(const joiner *j, module *m) {
     const bool awq = j->scheme.packing == HN_PACKED_AWQ;
     p->out = inner(scales);
     p->groups = outer(scales);
-    p->bits = awq || p->out == 0 ? 4 : (int)(inner(zeros) * WORD / p->out < WORD ? inner(zeros) * WORD / p->out : WORD);
+    p->bits = awq || p->out == 0 ? 4 : bits_in(inner(zeros), p->out);
     hunch_status st = check_width(j, m, p->bits);
     if (st) return st;
-    const size_t bits = (size_t)p->bits, words = outer(codes);
+    const size_t bits = (size_t)p->bits, words = outer(codes), columns = awq ? p->out / 8 : p->out;
     p->in = awq ? words : words * WORD / bits;
     p->sharing = outputs_a_word(p->bits);
-    if (!is_matrix(codes, awq ? p->in : p->in * bits / WORD, awq ? p->out / 8 : p->out) || (!awq && p->in * bits != words * WORD))
-        return refuse_shape(j, m, CODES, awq ? p->in : p->in * bits / WORD, awq ? p->out / 8 : p->out);
+    if (!is_matrix(codes, words, columns) || (!awq && p->in * bits != words * WORD))
+        return refuse_shape(j, m, CODES, awq ? words : p->in * bits / WORD, columns);
     if (p->out % (size_t)p->sharing)
         return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has scales of %zu outputs, expected a multiple of %d: whole words of zeros",
                        j->s->path, scales->name, p->out, p->sharing);
     if (!is_matrix(zeros, p->groups, p->out * bits / WORD))
         return refuse_shape(j, m, ZEROS, p->groups, p->out * bits / WORD);
-    p->codes = awq ? stored_of(m, CODES, true, p->out / 8, p->in, 4) : stored_of(m, CODES, true, p->out, words, 4);
+    p->codes = stored_of(m, CODES, true, columns, words, 4);
     p->scales = stored_of(m, SCALES, true, p->out, p->groups, (size_t)hn_dtype_block_bytes(scales->dtype));
     p->zeros = stored_of(m, ZEROS, true, p->out / (size_t)p->sharing, p->groups, (size_t)p->sharing * bits / 8);
     p->added = j->scheme.zero_added;
@@ -383,7 +368,7 @@ static hunch_status plan_rows(const joiner *j, module *m) {
     p->bytes = m->names == bytes_names;
     p->out = (size_t)shape[0];
     p->in = (size_t)shape[1];
-    p->bits = p->bytes ? 8 : inner(codes) * WORD / p->in < WORD ? (int)(inner(codes) * WORD / p->in) : WORD;
+    p->bits = p->bytes ? 8 : bits_in(inner(codes), p->in);
     st = check_width(j, m, p->bits);
     if (st) return st;
     const size_t bits = (size_t)p->bits, words = p->bytes ? p->in : (p->in * bits + WORD - 1) / WORD;
@@ -426,21 +411,24 @@ static hunch_status read_order(const joiner *j, module *m) {
     return HUNCH_OK;
 }
 
-/* Looks at all zeros and scales: which type has the same numbers depends on them. They are a sixtieth of the file. */
-static hunch_status look_at_numbers(const joiner *j, hn_packed *p) {
+/* Reads all zeros and scales, a sixtieth of the file: which type has the same numbers depends on them. */
+static hunch_status scan_numbers(const joiner *j, hn_packed *p) {
     const size_t n = larger(row_bytes(&p->zeros), row_bytes(&p->scales));
     unsigned char *room = hn_alloc(n);
     hunch_status st = room ? HUNCH_OK : hn_fail_memory(j->err, "scales", n);
     p->middle = p->narrow = true;
     for (size_t o = 0; !st && p->zeros.at.element && p->middle && o < p->out; o++) {
-        if (o % (size_t)p->sharing == 0) st = read_rows(j->s, &p->zeros, o / (size_t)p->sharing, 1, room, j->err);
+        if (o % (size_t)p->sharing == 0) st = read_stored(j->s, &p->zeros, o / (size_t)p->sharing, room, j->err);
         for (size_t g = 0; !st && g < p->groups; g++)
             p->middle = p->middle && zero_at(p, room + g * p->zeros.at.element, o) == middle_of(p);
     }
     for (size_t o = 0; !st && p->scale_type != HN_F16 && p->narrow && o < p->out; o++) {
-        st = read_rows(j->s, &p->scales, o, 1, room, j->err);
-        for (size_t g = 0; !st && g < p->groups; g++)
-            p->narrow = p->narrow && fits_f16(scale_at(p->scale_type, room + g * p->scales.at.element));
+        st = read_stored(j->s, &p->scales, o, room, j->err);
+        for (size_t g = 0; !st && g < p->groups; g++) {
+            float scale;
+            hn_dequantise(p->scale_type, room + g * p->scales.at.element, 1, &scale);
+            p->narrow = p->narrow && fits_f16(scale);
+        }
     }
     hn_free(room);
     return st;
@@ -473,7 +461,7 @@ static hunch_status plan_module(const joiner *j, module *m) {
         return hn_fail(j->err, HUNCH_REFUSED, "%s: tensor %s has %zu groups for %zu inputs, expected whole groups, or a list %s beside it",
                        j->s->path, scales->name, p->groups, p->in, m->names[ORDER]);
     st = read_order(j, m);
-    if (!st) st = look_at_numbers(j, p);
+    if (!st) st = scan_numbers(j, p);
     m->as = type_of(p);
     return st;
 }

@@ -94,7 +94,7 @@ typedef struct hn_file_rows {
     size_t scale_bytes;          /* from a row's scales to the next row's */
 } hn_file_rows;
 /* Of a tensor's row number `row`, all matrices' rows counted, and those after it: of the same matrix, and if its rows alternate, of
- * the same half. False: they are stored by columns. */
+ * the same half. False: they do not lie there as they are read, but by columns or as packed integers. */
 bool hn_tensor_rows(const hn_tensor *t, size_t row, hn_file_rows *out);
 const char *hn_tensor_form(const hn_tensor *t); /* how it is stored, for messages: "by columns" */
 bool hn_tensor_has_integers(const hn_tensor *t); /* or booleans */

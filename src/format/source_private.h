@@ -132,7 +132,7 @@ hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err);   
 hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, hunch_error *err);
 
 /* Joins the tensors that a quantised matrix is stored as to one, of the matrix's name: X_blocks and X_scales to X, of type MXFP4
- * (tensor_view.c). HUNCH_REFUSED: their types or shapes do not belong together. */
+ * (tensor_view.c), and packed integers (hn_packed_join). HUNCH_REFUSED: their types or shapes do not belong together. */
 hunch_status hn_source_join(hn_source *s, hunch_error *err);
 /* Rows first, first + step, ... as they are stored, n of them, of matrices that are stored by columns (turned_bands.c); any thread. trim
  * gives the memory back that they are kept in. */

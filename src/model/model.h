@@ -120,7 +120,6 @@ typedef struct hn_model {
      * file; [W, hidden]; f32 of one layer's width. Without outputs: there are none */
     hn_weight token_table, token_product;
     hn_norm token_norm;
-    int sorted_width; /* the most inputs of a matrix that has them in an order of its own; 0: none has */
     int token_forms;
     hn_weight output;    /* [vocab, hidden]; the embedding itself if tied */
     hn_norm output_norm; /* [hidden] */
@@ -131,6 +130,7 @@ typedef struct hn_model {
     hn_layers run;   /* what passes run: the file's arch.layer, or what is set in its place before hn_model_choose_forms */
     bool recurrent;  /* some layer of these keeps a state */
     int output_forms;
+    int sorted_width;      /* the most inputs of a matrix that has them in an order of its own; 0: none has */
     uint64_t weight_bytes; /* bytes of matrices that a pass of one row reads, in memory or in the mapped file */
     uint64_t expert_bytes; /* of one expert of one layer (the mean); 0: there are none */
     int expert_layers;     /* number of layers with experts */

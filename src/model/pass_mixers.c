@@ -29,13 +29,10 @@ static void input(const hn_exec *ex, const hn_runner *r, int i, const hn_head_co
     const hn_model *m = r->m;
     const hn_layer_desc *d = &m->run.at[i];
     const hn_pass_buffers *s = &r->buf;
-    const hn_count n = s->rows->n;
     if (conv)
         hn_layer_conv_in(ex, m, conv, &m->layer[i].attn_norm, in, s);
-    else if (d->input == HN_INPUT_NORMED)
-        ex->ops->norm(ex, n, s->x, &m->layer[i].attn_norm, in, hn_no_matrix);
     else
-        ex->ops->quantise(ex, n, d->input == HN_INPUT_PLAIN ? s->x : s->pair, in);
+        hn_layer_read(ex, s->rows->n, hn_layer_reads_pair(d) ? s->pair : s->x, &m->layer[i].attn_norm, in);
 }
 
 void hn_pass_mix(const hn_exec *ex, const hn_runner *r, int i) {

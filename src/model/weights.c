@@ -236,7 +236,7 @@ static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int
     p->stored += in_file * matrices;
     if (w->experts > 0 && !w->of_heads) {
         hn_file_rows rows;
-        p->experts_load |= t->view && !hn_tensor_rows(t, 0, &rows);
+        p->experts_load |= !hn_tensor_rows(t, 0, &rows);
         p->experts_memory = p->experts_load ? 0 : p->experts_memory + packed * matrices;
         p->experts_stored = p->experts_load ? 0 : p->experts_stored + in_file * matrices;
         p->m->expert_bytes += bytes; /* of all layers; model.c divides it */

@@ -56,11 +56,7 @@ typedef struct head {
 } head;
 
 /* The inputs at a slot. */
-static float *inputs_at(const head *h, int slot) {
-    const hn_input_pages *p = &h->j->inputs;
-    unsigned char *page = (unsigned char *)hn_host(p->pool) + p->page_bytes * (size_t)h->pages[slot / p->page_rows];
-    return (float *)(void *)(page + p->row_bytes * (size_t)(slot % p->page_rows) + p->off);
-}
+static float *inputs_at(const head *h, int slot) { return hn_host_inputs(&h->j->inputs, h->pages, slot); }
 
 /* m of a row, in the pass or in the cache; NULL: there is none. */
 static const float *m_of(const head *h, int32_t row) {
@@ -91,8 +87,7 @@ static void read_gates(head *h, int i) {
         return;
     }
     const double x = (double)(hn_host_row(j->a, s->row)[h->number] + hn_host_f32(d->dt)[h->number]);
-    const double soft = x > 30 ? x : log1p(exp(x)); /* in double: every C library gives the same float */
-    h->g[i] = (float)exp((double)hn_host_f32(d->decay)[h->number] * soft);
+    h->g[i] = (float)exp((double)hn_host_f32(d->decay)[h->number] * hn_softplus(x));
     h->beta[i] = 1 / (1 + hn_exp(-hn_host_row(j->b, s->row)[h->number]));
     at[channels + h->number] = h->beta[i];
     at[channels + d->value_heads + h->number] = h->g[i];

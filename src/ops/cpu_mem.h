@@ -3,9 +3,11 @@
 #ifndef HN_CPU_MEM_H
 #define HN_CPU_MEM_H
 #include <assert.h>
+#include <math.h>
 
 #include "ops/cpu_backend.h"
 #include "ops/kv.h"
+#include "ops/walk.h"
 
 struct hn_mem {
     unsigned char *base; /* 2 MiB aligned, huge pages */
@@ -17,6 +19,14 @@ static inline void *hn_host(hn_buf b) { return b.mem->base + b.off; }
 static inline float *hn_host_f32(hn_buf b) { return (float *)hn_host(b); }
 static inline const int32_t *hn_host_i32(hn_buf b) { return (const int32_t *)hn_host(b); }
 static inline float *hn_host_row(hn_matrix m, int row) { return hn_host_f32(m.at) + (size_t)m.ld * (size_t)row; }
+
+/* The inputs of a layer at a slot of a text whose pages are these. */
+static inline float *hn_host_inputs(const hn_input_pages *p, const int32_t *pages, int slot) {
+    unsigned char *page = (unsigned char *)hn_host(p->pool) + p->page_bytes * (size_t)pages[slot / p->page_rows];
+    return (float *)(void *)(page + p->row_bytes * (size_t)(slot % p->page_rows) + p->off);
+}
+/* ln(1 + e^x), in double, so that every C library gives the same float. */
+static inline double hn_softplus(double x) { return x > 30 ? x : log1p(exp(x)); }
 
 static inline int hn_cpu_number(hn_count n) {
     const int number = n.at.mem ? *hn_host_i32(n.at) : n.most;

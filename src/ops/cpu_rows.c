@@ -254,7 +254,7 @@ static void apply_some(const struct hn_kernels *k, hn_function f, float *x, int 
         for (int i = 0; i < count; i++) x[i] = (float)tanh((double)x[i]);
         break;
     case HN_SOFTPLUS:
-        for (int i = 0; i < count; i++) x[i] = x[i] > 30 ? x[i] : (float)log1p(exp((double)x[i]));
+        for (int i = 0; i < count; i++) x[i] = (float)hn_softplus((double)x[i]);
         break;
     case HN_RELU2:
         for (int i = 0; i < count; i++) x[i] = x[i] < 0 ? 0 : x[i] * x[i];

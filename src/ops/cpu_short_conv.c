@@ -9,9 +9,7 @@
 #include "ops/kernels.h"
 
 static float *kept_at(const hn_input_pages *p, int seq, int slot) {
-    const int32_t page = hn_host_i32(p->table)[(size_t)p->stride * (size_t)seq + (size_t)(slot / p->page_rows)];
-    unsigned char *at = (unsigned char *)hn_host(p->pool) + p->page_bytes * (size_t)page + p->row_bytes * (size_t)(slot % p->page_rows);
-    return (float *)(void *)(at + p->off);
+    return hn_host_inputs(p, hn_host_i32(p->table) + (size_t)p->stride * (size_t)seq, slot);
 }
 
 /* Where the last `taps` rows of row i's path have their numbers, the oldest first; NULL: before the text. */

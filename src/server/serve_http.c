@@ -220,6 +220,7 @@ static enum MHD_Result respond_stream(exchange *x) {
 
 static const char *client_name(exchange *x) {
     char address[INET6_ADDRSTRLEN + 1];
+    if (*x->client) return x->client;
     if (x->tenant) snprintf(x->client, sizeof x->client, "key %016llx", (unsigned long long)x->tenant);
     else snprintf(x->client, sizeof x->client, "%s", client_of(x, address));
     return x->client;

@@ -108,30 +108,28 @@ static void tokenizer_print(const json_t *d) {
         printf("  %-12s %s\n", "calls", calls ? calls : "are not parsed: the template writes them in no known format");
 }
 
-/* The values of a list, one after another. */
+/* The first values of a list, one after another. */
 static void list_print(const json_t *list) {
+    enum { SHOWN = 12 };
     size_t i;
     const json_t *value;
     json_array_foreach (list, i, value) {
-        printf("%s", i ? ", " : " ");
-        if (json_is_string(value))
-            printf("%s", json_string_value(value));
-        else
-            printf("%lld", (long long)json_integer_value(value));
+        if (i < SHOWN && json_is_string(value))
+            printf("%s%s", i ? ", " : " ", json_string_value(value));
+        else if (i < SHOWN)
+            printf("%s%lld", i ? ", " : " ", (long long)json_integer_value(value));
     }
+    if (json_array_size(list) > SHOWN)
+        printf(", ...");
 }
 
-/* A line with the first of some names; none if there are none. */
+/* A line of names; none if there are none. */
 static void names_print(const char *title, const json_t *names) {
-    enum { NAMED = 12 };
-    const size_t n = json_array_size(names);
-    for (size_t i = 0; i < n && i < NAMED; i++) {
-        if (i == 0)
-            printf("  %-12s ", title);
-        printf("%s%s", i ? ", " : "", json_string_value(json_array_get(names, i)));
-    }
-    if (n > 0)
-        printf("%s\n", n > NAMED ? ", ..." : "");
+    if (json_array_size(names) == 0)
+        return;
+    printf("  %-12s", title);
+    list_print(names);
+    printf("\n");
 }
 
 static void packed_print(const json_t *packed) {
@@ -151,18 +149,14 @@ static void packed_print(const json_t *packed) {
 }
 
 static void unused_print(const json_t *unused, bool color) {
-    enum { NAMED = 12 };
-    size_t i, n = json_array_size(unused);
-    const json_t *name;
+    const size_t n = json_array_size(unused);
     printf("  %-12s ", "not used");
     if (n == 0)
         printf("none of the tensors");
     else
         printf("%s%zu of the tensors:", tool_style(color, 'y'), n);
-    json_array_foreach (unused, i, name)
-        if (i < NAMED)
-            printf("%s %s", i ? "," : "", json_string_value(name));
-    printf("%s%s\n", n > NAMED ? ", ..." : "", tool_style(color && n, '0'));
+    list_print(unused);
+    printf("%s\n", tool_style(color && n, '0'));
 }
 
 static void summary_print(const json_t *d, bool color) {

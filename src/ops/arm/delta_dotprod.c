@@ -8,26 +8,27 @@ HN_INLINE float32x4_t sigmoid_of(float32x4_t x, float32x4_t up) {
     return vdivq_f32(up, vaddq_f32(vdupq_n_f32(1.0f), hn_exp_neon(vnegq_f32(x))));
 }
 
+/* sum + the products of the taps of inputs [c, c + left). */
+HN_INLINE float32x4_t add_taps(float32x4_t sum, const float *const *m, int taps, const float *w, int ldw, int c, int left) {
+    for (int t = 0; t < taps; t++) {
+        if (!m[t]) continue;
+        const float32x4_t weight = hn_load_neon(w + (size_t)t * (size_t)ldw + (size_t)c, left);
+        sum = vfmaq_f32(sum, weight, hn_load_neon(m[t] + c, left));
+    }
+    return sum;
+}
+
 static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
     for (int c = 0; c < count; c += 4) {
-        float32x4_t sum = vdupq_n_f32(0);
-        for (int t = 0; t < taps; t++) {
-            if (!m[t]) continue;
-            const float32x4_t weight = hn_load_neon(w + (size_t)t * (size_t)ldw + (size_t)c, count - c);
-            sum = vfmaq_f32(sum, weight, hn_load_neon(m[t] + c, count - c));
-        }
+        const float32x4_t sum = add_taps(vdupq_n_f32(0), m, taps, w, ldw, c, count - c);
         hn_store_neon(y + c, count - c, sigmoid_of(sum, sum));
     }
 }
 
 static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
     for (int c = 0; c < count; c += 4) {
-        float32x4_t sum = bias ? hn_load_neon(bias + c, count - c) : vdupq_n_f32(0);
-        for (int t = 0; t < taps; t++) {
-            if (!m[t]) continue;
-            const float32x4_t weight = hn_load_neon(w + (size_t)t * (size_t)ldw + (size_t)c, count - c);
-            sum = vfmaq_f32(sum, weight, hn_load_neon(m[t] + c, count - c));
-        }
+        const float32x4_t first = bias ? hn_load_neon(bias + c, count - c) : vdupq_n_f32(0);
+        const float32x4_t sum = add_taps(first, m, taps, w, ldw, c, count - c);
         hn_store_neon(y + c, count - c, vmulq_f32(hn_load_neon(y + c, count - c), sum));
     }
 }

@@ -5,22 +5,22 @@
 #include "ops/delta.h"
 #include "ops/kernels.h"
 
+/* sum + the products of the taps of input c. */
+static float add_taps(float sum, const float *const *m, int taps, const float *w, int ldw, int c) {
+    for (int t = 0; t < taps; t++)
+        if (m[t]) sum = fmaf(w[(size_t)t * (size_t)ldw + (size_t)c], m[t][c], sum);
+    return sum;
+}
+
 static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
     for (int c = 0; c < count; c++) {
-        float sum = 0;
-        for (int t = 0; t < taps; t++)
-            if (m[t]) sum = fmaf(w[(size_t)t * (size_t)ldw + (size_t)c], m[t][c], sum);
+        const float sum = add_taps(0, m, taps, w, ldw, c);
         y[c] = sum / (1 + hn_exp(-sum));
     }
 }
 
 static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
-    for (int c = 0; c < count; c++) {
-        float sum = bias ? bias[c] : 0;
-        for (int t = 0; t < taps; t++)
-            if (m[t]) sum = fmaf(w[(size_t)t * (size_t)ldw + (size_t)c], m[t][c], sum);
-        y[c] *= sum;
-    }
+    for (int c = 0; c < count; c++) y[c] *= add_taps(bias ? bias[c] : 0, m, taps, w, ldw, c);
 }
 
 static float dot(const float *x, const float *y, int count) {

@@ -11,26 +11,27 @@ HN_INLINE __m256 sigmoid_of(__m256 x, __m256 up) {
     return _mm256_div_ps(up, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
 }
 
+/* sum + the products of the taps of inputs [c, c + left). */
+HN_INLINE __m256 add_taps(__m256 sum, const float *const *m, int taps, const float *w, int ldw, int c, int left) {
+    for (int t = 0; t < taps; t++) {
+        if (!m[t]) continue;
+        const __m256 weight = hn_load_avx2(w + (size_t)t * (size_t)ldw + (size_t)c, left);
+        sum = _mm256_fmadd_ps(weight, hn_load_avx2(m[t] + c, left), sum);
+    }
+    return sum;
+}
+
 static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
     for (int c = 0; c < count; c += 8) {
-        __m256 sum = _mm256_setzero_ps();
-        for (int t = 0; t < taps; t++) {
-            if (!m[t]) continue;
-            const __m256 weight = hn_load_avx2(w + (size_t)t * (size_t)ldw + (size_t)c, count - c);
-            sum = _mm256_fmadd_ps(weight, hn_load_avx2(m[t] + c, count - c), sum);
-        }
+        const __m256 sum = add_taps(_mm256_setzero_ps(), m, taps, w, ldw, c, count - c);
         hn_store_avx2(y + c, count - c, sigmoid_of(sum, sum));
     }
 }
 
 static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
     for (int c = 0; c < count; c += 8) {
-        __m256 sum = bias ? hn_load_avx2(bias + c, count - c) : _mm256_setzero_ps();
-        for (int t = 0; t < taps; t++) {
-            if (!m[t]) continue;
-            const __m256 weight = hn_load_avx2(w + (size_t)t * (size_t)ldw + (size_t)c, count - c);
-            sum = _mm256_fmadd_ps(weight, hn_load_avx2(m[t] + c, count - c), sum);
-        }
+        const __m256 first = bias ? hn_load_avx2(bias + c, count - c) : _mm256_setzero_ps();
+        const __m256 sum = add_taps(first, m, taps, w, ldw, c, count - c);
         hn_store_avx2(y + c, count - c, _mm256_mul_ps(hn_load_avx2(y + c, count - c), sum));
     }
 }

@@ -13,15 +13,20 @@ HN_INLINE __m512 sigmoid_of(__m512 x, __m512 up) {
     return _mm512_div_ps(up, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
 }
 
+/* sum + the products of the taps of the inputs from c on. */
+HN_INLINE __m512 add_taps(__m512 sum, const float *const *m, int taps, const float *w, int ldw, int c, __mmask16 lanes) {
+    for (int t = 0; t < taps; t++) {
+        if (!m[t]) continue;
+        const __m512 weight = _mm512_maskz_loadu_ps(lanes, w + (size_t)t * (size_t)ldw + (size_t)c);
+        sum = _mm512_fmadd_ps(weight, _mm512_maskz_loadu_ps(lanes, m[t] + c), sum);
+    }
+    return sum;
+}
+
 static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
     for (int c = 0; c < count; c += 16) {
         const __mmask16 lanes = lanes_of(count - c);
-        __m512 sum = _mm512_setzero_ps();
-        for (int t = 0; t < taps; t++) {
-            if (!m[t]) continue;
-            const __m512 weight = _mm512_maskz_loadu_ps(lanes, w + (size_t)t * (size_t)ldw + (size_t)c);
-            sum = _mm512_fmadd_ps(weight, _mm512_maskz_loadu_ps(lanes, m[t] + c), sum);
-        }
+        const __m512 sum = add_taps(_mm512_setzero_ps(), m, taps, w, ldw, c, lanes);
         _mm512_mask_storeu_ps(y + c, lanes, sigmoid_of(sum, sum));
     }
 }
@@ -29,12 +34,8 @@ static void convolve(const float *const *m, int taps, const float *w, int ldw, i
 static void gated_taps(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
     for (int c = 0; c < count; c += 16) {
         const __mmask16 lanes = lanes_of(count - c);
-        __m512 sum = bias ? _mm512_maskz_loadu_ps(lanes, bias + c) : _mm512_setzero_ps();
-        for (int t = 0; t < taps; t++) {
-            if (!m[t]) continue;
-            const __m512 weight = _mm512_maskz_loadu_ps(lanes, w + (size_t)t * (size_t)ldw + (size_t)c);
-            sum = _mm512_fmadd_ps(weight, _mm512_maskz_loadu_ps(lanes, m[t] + c), sum);
-        }
+        const __m512 first = bias ? _mm512_maskz_loadu_ps(lanes, bias + c) : _mm512_setzero_ps();
+        const __m512 sum = add_taps(first, m, taps, w, ldw, c, lanes);
         _mm512_mask_storeu_ps(y + c, lanes, _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, y + c), sum));
     }
 }
