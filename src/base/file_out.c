@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ struct hn_out {
     char *place;   /* the final path; NULL: written in place, nothing to rename or remove */
     char *partial; /* the path until then */
     int fd;        /* -1: none */
+    int lock;      /* the same file, locked until it has its final path or is removed; -1: none */
     bool published;
     off_t whole;   /* then: bytes that stay */
     size_t n;
@@ -102,11 +104,22 @@ static int unique_open(hn_out *o, size_t room) {
     return fd;
 }
 
-/* Removes what an earlier process left there; a link there would lead to some other file. */
+static bool is_locked(int fd) { return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
+
+/* Removes what an earlier process left there, unless it still writes it: errno is EWOULDBLOCK then. A link there would lead to some other
+ * file. */
 static int partial_open(hn_out *o, size_t room) {
     snprintf(o->partial, room, "%s" HN_OUT_PARTIAL, o->place);
+    const int left = open(o->partial, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool written = is_locked(left);
+    if (left >= 0) close(left);
+    if (written) return errno = EWOULDBLOCK, -1;
     unlink(o->partial);
-    return open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) o->lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (!is_locked(o->lock)) return fd; /* where there are no locks, it is written without */
+    close(fd);
+    return errno = EWOULDBLOCK, -1;
 }
 
 /* Appends, so that a file which a shell opened by >> keeps its contents. */
@@ -125,6 +138,7 @@ static hunch_status file_make(hn_out *o, const char *path, bool shared, hunch_er
     struct stat old;
     if (o->fd >= 0 && o->place && stat(o->place, &old) == 0) fchmod(o->fd, old.st_mode & 0777); /* keep the permissions */
     if (!fails(o->fd)) return HUNCH_OK;
+    if (errno == EWOULDBLOCK) return hn_fail(err, HUNCH_FAILED, "%s: another process is writing it", o->partial);
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->partial, strerror(errno));
 }
 
@@ -132,7 +146,7 @@ hunch_status hn_out_open(hn_out **out, const char *path, bool shared, hunch_erro
     *out = NULL;
     hn_out *o = hn_zalloc(1, sizeof *o);
     if (!o) return hn_fail_memory(err, path, sizeof *o);
-    o->fd = -1;
+    o->fd = o->lock = -1;
     hunch_status st = hn_out_resolve(path, &o->place, err);
     if (!st) st = file_make(o, path, shared, err);
     if (st) hn_out_abort(&o);
@@ -145,6 +159,7 @@ hunch_status hn_out_open_descriptor(hn_out **out, int fd, const char *name, hunc
     if (!o) return hn_fail_memory(err, name, sizeof *o);
     hunch_status st = HUNCH_OK;
     o->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    o->lock = -1;
     o->partial = hn_strdup(name);
     if (!o->partial)
         st = hn_fail_memory(err, name, strlen(name));
@@ -242,6 +257,7 @@ void hn_out_abort(hn_out **out) {
         close(o->fd);
         if (o->place) unlink(o->partial);
     }
+    if (o->lock >= 0) close(o->lock);
     hn_free(o->place);
     hn_free(o->partial);
     hn_free(o);

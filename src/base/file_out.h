@@ -17,7 +17,8 @@ hunch_status hn_out_resolve(const char *path, char **place, hunch_error *err);
 
 /* shared: several writers may write the file at the same time, independently, and the last to finish stays: the temporary name
  * is unique then, PLACE.PROCESS-NUMBER.partial. Without a place (NULL above) path is written directly.
- * HUNCH_FAILED if path cannot be written, or is shared and has no place. HUNCH_NO_MEMORY. *out is NULL then. */
+ * HUNCH_FAILED if path cannot be written, if it is not shared and someone else is writing it, or is shared and has no place.
+ * HUNCH_NO_MEMORY. *out is NULL then. */
 hunch_status hn_out_open(hn_out **out, const char *path, bool shared, hunch_error *err);
 /* The same for what is open already, such as standard output, which is written in place and named so in errors. fd is duplicated. */
 hunch_status hn_out_open_descriptor(hn_out **out, int fd, const char *name, hunch_error *err);

@@ -89,6 +89,27 @@ static void test_whole_or_not_at_all(void **state) {
     assert_int_equal(clear_folder(), 1); /* nothing is left beside it */
 }
 
+/* Who comes second does not take what the first still writes, and takes what one left that has gone. */
+static void test_one_at_a_time(void **state) {
+    (void)state;
+    hn_out *a, *b;
+    hunch_error err = {0};
+    assert_int_equal(hn_out_open(&a, test_path("x"), false, NULL), HUNCH_OK);
+    write_text(a, "first");
+    assert_int_equal(hn_out_open(&b, test_path("x"), false, &err), HUNCH_FAILED);
+    assert_null(b);
+    assert_non_null(strstr(err.message, "x" HN_OUT_PARTIAL ": another process is writing it"));
+    assert_true(hn_exists(test_path("x" HN_OUT_PARTIAL)));
+    assert_int_equal(hn_out_finish(&a, NULL), HUNCH_OK);
+    assert_holds("x", "first");
+    put("x" HN_OUT_PARTIAL, "a longer text, left there", true, HUNCH_OK);
+    assert_int_equal(hn_out_open(&a, test_path("x"), false, NULL), HUNCH_OK);
+    write_text(a, "second");
+    assert_int_equal(hn_out_finish(&a, NULL), HUNCH_OK);
+    assert_holds("x", "second");
+    assert_int_equal(clear_folder(), 1);
+}
+
 static void test_no_room(void **state) {
     (void)state;
     struct rlimit old, small;
@@ -249,7 +270,8 @@ static void test_open_already(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_or_not_at_all), cmocka_unit_test(test_no_room),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_or_not_at_all), cmocka_unit_test(test_one_at_a_time),
+                                       cmocka_unit_test(test_no_room),
                                        cmocka_unit_test(test_what_is_no_file), cmocka_unit_test(test_link),
                                        cmocka_unit_test(test_open_already), cmocka_unit_test(test_pieces),
                                        cmocka_unit_test(test_no_name), cmocka_unit_test(test_descriptor)};
