@@ -94,8 +94,8 @@ const tool_command tool_commands[] = {
       {"A model, quickly.", "hunch bench model.gguf --quick"},
       {"With a plot.", "hunch bench model.gguf --svg passes.svg --json=passes.json"}}},
     {TOOL_INSPECT, "inspect", "what a model file or folder holds, and what of it is used", "MODEL [--schema] [--draft SPEC] [--json]",
-     "Reads no weights: metadata, tensors, types, the tokenizer, and whether hunch runs it or why not. With --draft the drafters "
-     "are opened, beside weights that stay in the file, for what a text costs in them.",
+     "Reads no weights but the scales of packed integers: metadata, tensors, types, the tokenizer, and whether hunch runs it or why "
+     "not. With --draft the drafters are opened, beside weights that stay in the file, for what a text costs in them.",
      {"MODEL"},
      {{"Look inside a file.", "hunch inspect model.gguf"},
       {"What a file of its family should have.", "hunch inspect model.gguf --schema"},
@@ -143,7 +143,8 @@ const tool_command tool_commands[] = {
     {TOOL_CONVERT, "convert", "a Hugging Face folder as GGUF, weights as stored",
      "FOLDER -o FILE.gguf [--target MODEL] [--type TYPE]",
      "One tensor is in memory at a time. FILE.gguf is written completely or not at all; an existing one is replaced "
-     "only with --force. A draft head's folder or file of weights becomes a file for --draft.",
+     "only with --force. Packed integers (AWQ, GPTQ, compressed-tensors) become GGUF's type that holds the same numbers. A draft "
+     "head's folder or file of weights becomes a file for --draft.",
      {"FOLDER"},
      {{"One file of a folder.", "hunch convert folder -o out.gguf"},
       {"Of a draft head, checked against its model.", "hunch convert head -o head.gguf --target model.gguf"},

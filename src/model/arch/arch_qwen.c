@@ -34,7 +34,7 @@ static const hn_key_row sparse[] = {
 const hn_family hn_family_qwen2 = {.gguf_name = "qwen2", .hf_type = "qwen2", .keys = {biased, hn_slides}, .finish = read_windows};
 const hn_family hn_family_qwen3 = {.gguf_name = "qwen3", .hf_type = "qwen3", .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_slides},
                                    .finish = read_windows};
-const hn_family hn_family_qwen2_moe = {.gguf_name = "qwen2moe", .hf_type = "qwen2_moe", 
+const hn_family hn_family_qwen2_moe = {.gguf_name = "qwen2moe", .hf_type = "qwen2_moe",
                                        .keys = {biased_moe, hn_slides, hn_moe_keys, hn_moe_of_qwen}, .finish = read_windows_of_moe};
 const hn_family hn_family_qwen3_moe = {.gguf_name = "qwen3moe", .hf_type = "qwen3_moe",
                                        .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_moe_keys, sparse}};

@@ -220,11 +220,11 @@ static void draft_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
         }
     }
     const hn_net_batch b = {.texts = 1,
-                               .start = start,
-                               .token = token,
-                               .weight = weight,
-                               .state = hn_mat_of(taps, logits.rows, head.shape.taps),
-                               .dist = hn_mat_of(dist, logits.rows, KEPT)};
+                            .start = start,
+                            .token = token,
+                            .weight = weight,
+                            .state = hn_mat_of(taps, logits.rows, head.shape.taps),
+                            .dist = hn_mat_of(dist, logits.rows, KEPT)};
     hn_eagle3_net_drafts(head.net, head.weights, &b, logits);
 }
 

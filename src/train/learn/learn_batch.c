@@ -144,15 +144,15 @@ static hn_mat dists_of(hn_learner *l, const hn_learn_made *b) {
 static hn_net_batch batch_end(hn_learner *l, const hn_learn_made *b) {
     const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden), dist = dists_of(l, b);
     return (hn_net_batch){.texts = b->texts,
-                            .start = l->start,
-                            .token = l->token,
-                            .before = l->before,
-                            .state = hn_mat_of(l->states, b->rows, (int)l->reads),
-                            .next = last,
-                            .dist = dist,
-                            .weight = l->weight,
-                            .dist_row = l->dist_row,
-                            .label = l->label};
+                          .start = l->start,
+                          .token = l->token,
+                          .before = l->before,
+                          .state = hn_mat_of(l->states, b->rows, (int)l->reads),
+                          .next = last,
+                          .dist = dist,
+                          .weight = l->weight,
+                          .dist_row = l->dist_row,
+                          .label = l->label};
 }
 
 size_t hn_learn_fitting(const hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n) {

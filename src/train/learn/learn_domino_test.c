@@ -100,8 +100,8 @@ static double loss_of(hn_learner *l, const drafted *d, int k, float *dist) {
         hn_dequantise(HN_BF16, stored[i][0], (size_t)(STATES - 1) * HIDDEN, taken[i][0]);
     }
     const hn_net_batch b = {.texts = 1, .start = start, .token = d->ids + 1, .before = before, .weight = weight, .dist_row = row,
-                              .state = hn_mat_of(taken[0][0], rows, (STATES - 1) * HIDDEN),
-                              .dist = hn_mat_of(dist, 1, l->o.vocab), .done = 1};
+                            .state = hn_mat_of(taken[0][0], rows, (STATES - 1) * HIDDEN),
+                            .dist = hn_mat_of(dist, 1, l->o.vocab), .done = 1};
     (void)l->o.kind->loss(l->head, l->w, &b, NULL, losses);
     return losses[k];
 }
