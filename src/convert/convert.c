@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "convert/convert_tokenizer.h"
 #include "model/ffns.h"
+#include "model/head/head.h"
 #include "model/mixers.h"
 
 /* ---- what a GGUF has no place for ---- */
@@ -100,24 +101,11 @@ static hunch_status keys_write(hn_conversion *c) {
     return status ? status : hn_convert_tokenizer(c->w, c->src, c->arch.vocab, c->err);
 }
 
-/* The tensors in the file's order, declared or written. */
-static hunch_status tensors_visit(hn_conversion *c, bool write) {
-    hunch_status status = HUNCH_OK;
-    for (int role = 0; role < HN_ROLES_OF_MODELS && !status; role++)
-        if (!hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, 0))
-            status = hn_conversion_visit_role(c, (hn_role)role, 0, write);
-    if (!status)
-        status = hn_conversion_visit_layers(c, write);
-    if (!status)
-        status = hn_conversion_visit_own(c, write);
-    return status ? status : hn_conversion_visit_tables(c, write);
-}
-
 static hunch_status tensors_write(hn_conversion *c) {
-    hunch_status status = tensors_visit(c, false);
+    hunch_status status = hn_conversion_visit(c, false);
     if (!status)
         status = leftovers_check(c);
-    return status ? status : tensors_visit(c, true);
+    return status ? status : hn_conversion_visit(c, true);
 }
 
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
@@ -132,12 +120,21 @@ hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
     return status;
 }
 
+/* The model's modules of multi-token prediction, if it has some. */
+static hunch_status find_own(hn_conversion *c) {
+    hn_head_names names;
+    if (!hn_head_find_own(c->src, &c->arch, &names)) return HUNCH_OK;
+    const hunch_status status = hn_head_read_own(&c->own, c->src, &names, &c->arch, c->err);
+    c->arch.files.next_layers = c->own.layers;
+    return status;
+}
+
 static hunch_status conversion_run(hn_conversion *c, const char *out_path) {
     hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
     if (!status)
         status = type_check(c);
     if (!status)
-        status = hn_conversion_find_own(c);
+        status = find_own(c);
     if (!status)
         status = hn_conversion_plan_rotation(c);
     if (!status)

@@ -12,7 +12,7 @@
 typedef struct head_conversion {
     hn_conversion c;
     const hn_head_written *h;
-    hn_head_names from, to;
+    hn_head_names from;
 } head_conversion;
 
 /* ---- keys ------------------------------------------------------------------------------------------------------------------ */
@@ -62,49 +62,16 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st) st = put_sizes(k);
     if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_KEY_KIND), kind, strlen(kind), c->err);
     if (!st) st = hn_head_keys_write(&c->arch, k->h->states, c->w, c->err);
-    if (!st && k->to.form == &hn_head_gguf_mtp) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
+    if (!st && k->c.to == &hn_head_gguf_mtp) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 || hn_head_borrows(&c->arch.draft_head) ? st : put_rotation(k);
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the file --------------------------------------------------------------------------------------------------------------- */
 
-/* The tokens, as a GGUF has them: ids, not offsets; or the outputs of the places of clusters. */
-static hunch_status write_ids(head_conversion *k, const int32_t *list) {
-    const int n = k->h->arch->vocab;
-    int64_t *ids = hn_alloc((size_t)n * sizeof *ids);
-    if (!ids) return hn_fail_memory(k->c.err, "draft tokens", (size_t)n * sizeof *ids);
-    for (int i = 0; i < n; i++) ids[i] = list[i];
-    hunch_status st = hn_gguf_data(k->c.w, ids, (size_t)n * sizeof *ids, k->c.err);
-    hn_free(ids);
-    return st;
-}
-
-static hunch_status visit_tensor(head_conversion *k, hn_tensor_id id, bool write) {
-    const hn_arch *a = k->h->arch;
-    const bool list = id.role == HN_HEAD_IDS || id.role == HN_HEAD_ORDER, vector = hn_role_is_vector(id.role);
-    const bool sides = hn_role_kind_of(id.role) == HN_IS_SIDES;
-    const int n_dims = sides ? 3 : vector ? 1 : 2;
-    char from[128], to[128];
-    uint64_t dims[3];
-    hn_tensor *t;
-    hn_arch_shape(a, id, dims);
-    if (!hn_tensor_name(&k->to, id, to) || !hn_tensor_name(&k->from, id, from))
-        return hn_fail(k->c.err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for",
-                       hn_source_path(k->c.src));
-    if (list && write) return write_ids(k, id.role == HN_HEAD_IDS ? k->h->ids : k->h->order);
-    if (list) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
-    if (sides) memcpy(dims, (uint64_t[]){(uint64_t)a->hidden, dims[0] / 2 / (uint64_t)a->hidden, 2}, sizeof dims);
-    hunch_status st = hn_source_need_shape(k->c.src, from, n_dims, dims, &t, k->c.err);
-    return st ? st : hn_conversion_visit_tensor(&k->c, t, to, vector, n_dims, dims, 0, write);
-}
-
-static hunch_status visit(head_conversion *k, bool write) {
-    hn_tensor_id t = {HN_HEAD_FC, -1, 0};
-    hunch_status st = HUNCH_OK;
-    while (!st && hn_head_next(k->h->arch, &t))
-        if (t.role != HN_HEAD_IDS || k->h->ids) st = visit_tensor(k, t, write);
-    if (!st) st = hn_conversion_visit_layers(&k->c, write);
-    return st ? st : hn_conversion_visit_tables(&k->c, write);
+static hunch_status check_modules(const hn_source *src, const hn_arch *a, hunch_error *err) {
+    if (a->files.head_form != &hn_head_mtp || hn_arch_modules(a) == 1) return HUNCH_OK;
+    return hn_fail(err, HUNCH_REFUSED, "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is",
+                   hn_source_path(src), hn_arch_modules(a));
 }
 
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
@@ -114,31 +81,29 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
     const bool steps = hn_head_steps(&h->arch->draft_head);
     head_conversion k = {.c = {.src = src,
                                .arch = *h->arch,
+                               .to = of_kind                            ? of_kind
+                                     : steps                            ? &hn_head_gguf_steps
+                                     : form == &hn_head_mtp             ? &hn_head_gguf_mtp
+                                     : hn_head_form_folder_blocks(form) ? &hn_head_gguf_blocks
+                                                                        : &hn_head_gguf,
+                               .ids = h->ids,
+                               .order = h->order,
                                .progress = progress,
                                .user = user,
                                .err = err,
                                .convert = h->type != HN_WEIGHT_TYPES,
                                .as = h->type},
                          .h = h,
-                         .from = hn_head_names_of(h->arch),
-                         .to = {.form = of_kind                            ? of_kind
-                                        : steps                            ? &hn_head_gguf_steps
-                                        : form == &hn_head_mtp             ? &hn_head_gguf_mtp
-                                        : hn_head_form_folder_blocks(form) ? &hn_head_gguf_blocks
-                                                                           : &hn_head_gguf,
-                                .front = "",
-                                .first = ""}};
+                         .from = hn_head_names_of(h->arch)};
     k.c.arch.family = hn_head_family(&h->arch->draft_head, h->states && !steps);
-    k.c.arch.vocab = h->tokens;
-    if (form == &hn_head_mtp && hn_arch_modules(h->arch) > 1)
-        return hn_fail(err, HUNCH_REFUSED,
-                       "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is",
-                       hn_source_path(src), hn_arch_modules(h->arch));
-    hunch_status st = hn_conversion_plan_rotation(&k.c);
+    hunch_status st = check_modules(src, h->arch, err);
+    if (!st) st = hn_conversion_plan_rotation(&k.c);
     if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);
+    k.c.arch.vocab = h->tokens;
     if (!st) st = put_keys(&k);
-    if (!st) st = visit(&k, false);
+    k.c.arch.vocab = h->arch->vocab;
+    if (!st) st = hn_conversion_visit(&k.c, false);
     if (!st) st = hn_head_check_rest(src, h->arch, err);
-    if (!st) st = visit(&k, true);
+    if (!st) st = hn_conversion_visit(&k.c, true);
     return hn_conversion_finish(&k.c, st);
 }

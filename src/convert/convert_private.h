@@ -9,6 +9,8 @@ typedef struct hn_conversion {
     hn_source *src;
     hn_arch arch;            /* of the folder; its family is the GGUF's */
     hn_arch own;             /* of the modules of multi-token prediction, if arch.files.next_layers is not 0 */
+    const struct hn_head_form *to;   /* names of a head's tensors in the GGUF */
+    const int32_t *ids, *order;      /* a head's lists of tokens and outputs; NULL: it has none */
     int first_layer;         /* added to the numbers of layers that are written */
     hn_gguf_writer *w;
     struct {
@@ -40,16 +42,8 @@ hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
 /* Reads a matrix in that type, to be freed with hn_free. */
 hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
 
-/* convert_own.c. The model's modules of multi-token prediction: finding them, and their tensors, as all others. */
-hunch_status hn_conversion_find_own(hn_conversion *c);
-hunch_status hn_conversion_visit_own(hn_conversion *c, bool write);
-
-/* convert_tensors.c. First all tensors are declared, then written in the same order. */
-hunch_status hn_conversion_visit_role(hn_conversion *c, hn_role role, int layer, bool write);
-hunch_status hn_conversion_visit_layers(hn_conversion *c, bool write);
-/* One without a role. more: added to the values of a vector. */
-hunch_status hn_conversion_visit_tensor(hn_conversion *c, hn_tensor *t, const char *name, bool vector, int n_dims, const uint64_t *dims,
-                                        float more, bool write);
+/* convert_tensors.c. First all tensors of a model or a head are declared, then written in the same order. */
+hunch_status hn_conversion_visit(hn_conversion *c, bool write);
 
 /* Finishes the file, or removes it if status is an error. */
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "format/quantised.h"
+#include "model/head/head.h"
 #include "model/mixers.h"
 
 /* ---- changes on the way --------------------------------------------------------------------------------------------------- */
@@ -63,12 +64,13 @@ static void move_items(const hn_tensor_change *c, size_t items, size_t bytes, si
 
 /* ---- which one a role has -------------------------------------------------------------------------------------------------- */
 
-static change change_of(const hn_conversion *c, hn_role role, int layer) {
+static change change_of(const hn_conversion *c, hn_tensor_id t) {
     const hn_arch *a = &c->arch;
-    const hn_layer_desc *l = &a->layer[layer];
+    const hn_role role = t.role;
+    const hn_layer_desc *l = hn_role_of_layer(role) ? &a->layer[t.k] : NULL;
     change by = {0};
     bool asked = false;
-    for (int k = 0; k < hn_layer_mixers(l) && hn_role_of_layer(role) && by.of.way == HN_AS_STORED; k++) {
+    for (int k = 0; l && k < hn_layer_mixers(l) && by.of.way == HN_AS_STORED; k++) {
         const hn_mixer_desc *mixer = &l->mixer[k];
         if (!mixer->kind->change) continue;
         by.of = mixer->kind->change(a, l, mixer, role);
@@ -82,6 +84,10 @@ static change change_of(const hn_conversion *c, hn_role role, int layer) {
     by.decay = hn_role_change(role) == HN_CHANGE_DECAY;
     by.more = hn_arch_vector_more(a, role);
     return by;
+}
+
+static hunch_status refuse_form(const hn_conversion *c) {
+    return hn_fail(c->err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(c->src));
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------------------- */
@@ -101,35 +107,37 @@ static hn_role source_of(const hn_arch *a, hn_role role, int layer, size_t *firs
     return role;
 }
 
-/* Finds piece number e of a role of a GGUF, which becomes w. */
-static hunch_status piece_find(hn_conversion *c, const written *w, hn_role role, int layer, int e, piece *p) {
+/* Finds piece number e of a tensor of a GGUF, which becomes w. */
+static hunch_status piece_find(hn_conversion *c, const written *w, hn_tensor_id t, int e, piece *p) {
     const hn_arch *a = &c->arch;
-    const hn_role_kind kind = hn_role_kind_of(role);
-    size_t first;
-    const hn_role own = source_of(a, role, layer, &first);
-    const bool vectors = kind == HN_IS_EXPERT_VECTORS, value = hn_role_is_vector(role) && kind != HN_IS_CONVOLUTION;
-    const int matrices = kind == HN_IS_OF_EXPERTS ? hn_arch_matrices(a, own, layer) : 1;
-    uint64_t dims[3], part[2];
+    const hn_role_kind kind = hn_role_kind_of(t.role);
+    const bool layers = hn_role_of_layer(t.role), value = hn_role_is_vector(t.role) && kind != HN_IS_CONVOLUTION;
+    size_t first = 0;
+    const hn_tensor_id from = {layers ? source_of(a, t.role, t.k, &first) : t.role, t.k, t.block};
+    const int matrices = kind == HN_IS_OF_EXPERTS ? hn_arch_matrices(a, from.role, t.k) : 1;
+    uint64_t dims[3], shape[2], part[2];
     char name[128];
-    hn_arch_expert_name(a, own, layer, e, name);
-    hn_arch_tensor_shape(a, own, layer, dims);
-    hn_arch_tensor_shape(a, role, layer, part);
-    dims[2] = (uint64_t)matrices;
-    int n_dims = matrices > 1 ? 3 : value && !vectors ? 1 : 2;
+    int n_dims = hn_arch_dims(a, from, dims);
+    hn_arch_shape(a, from, shape);
+    hn_arch_shape(a, t, part);
+    if (layers)
+        hn_arch_expert_name(a, from.role, t.k, e, name);
+    else if (!hn_arch_name(a, from, name))
+        return refuse_form(c);
+    if (kind == HN_IS_OF_EXPERTS && matrices == 1) n_dims = 2;
     if (kind == HN_IS_CONVOLUTION) {
+        n_dims = 3;
         dims[2] = dims[1];
         dims[1] = 1;
-        n_dims = 3;
     }
-    hunch_status st = hn_source_need_shape(c->src, name, n_dims, dims, &p->tensor, c->err);
+    const hunch_status st = hn_source_need_shape(c->src, name, n_dims, dims, &p->tensor, c->err);
     if (st) return st;
-    const size_t each = value ? (size_t)dims[0] : kind == HN_IS_OF_HEADS ? (size_t)dims[1] / (size_t)a->layer[layer].heads
-                      : kind == HN_IS_CONVOLUTION ? (size_t)dims[2] : (size_t)dims[1];
-    const bool one_of_many = matrices > 1 || vectors || kind == HN_IS_OF_HEADS;
-    p->items = w->by.of.way == HN_EXCHANGED ? (size_t)part[0] : value ? (size_t)part[0] : (size_t)part[1];
-    p->first = (one_of_many ? (size_t)e * each : 0) + first;
-    p->bytes = p->tensor->bytes / (each * (size_t)(matrices > 1 ? matrices : vectors ? (int)dims[1]
-                                                   : kind == HN_IS_OF_HEADS ? a->layer[layer].heads : 1));
+    const size_t heads = kind == HN_IS_OF_HEADS ? (size_t)a->layer[t.k].heads : 1;
+    const size_t each = (value ? (size_t)shape[0] : (size_t)shape[1]) / heads; /* items of one of `many` */
+    const size_t many = matrices > 1 ? (size_t)matrices : kind == HN_IS_EXPERT_VECTORS ? (size_t)shape[1] : heads;
+    p->items = (size_t)part[value || w->by.of.way == HN_EXCHANGED ? 0 : 1];
+    p->first = (many > 1 ? (size_t)e * each : 0) + first;
+    p->bytes = p->tensor->bytes / (each * many);
     return HUNCH_OK;
 }
 
@@ -162,19 +170,16 @@ static hunch_status check_piece(hn_conversion *c, const written *w, const piece 
                    t->type_name);
 }
 
-/* What a role of a layer becomes. */
-static void written_as(const hn_conversion *c, hn_role role, int layer, written *w) {
-    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .family = c->arch.family, .files.first_block = c->first_layer};
-    const hn_role_kind kind = hn_role_kind_of(role);
-    const hn_layer_desc *l = &c->arch.layer[layer];
-    *w = (written){.pieces = 1, .n_dims = 2, .by = change_of(c, role, layer)};
-    hn_arch_tensor_name(&named, role, layer, w->name);
-    hn_arch_tensor_shape(&c->arch, role, layer, w->dims);
-    if (kind == HN_IS_OF_EXPERTS || kind == HN_IS_EXPERT_VECTORS) w->pieces = l->experts.count;
-    if (kind == HN_IS_OF_HEADS) w->pieces = l->heads;
-    if (kind == HN_IS_OF_EXPERTS || kind == HN_IS_OF_HEADS) w->n_dims = 3;
-    if (w->by.floats && kind != HN_IS_CONVOLUTION && kind != HN_IS_EXPERT_VECTORS) w->n_dims = 1;
-    w->dims[2] = (uint64_t)w->pieces;
+/* What a tensor becomes. */
+static hunch_status written_as(const hn_conversion *c, hn_tensor_id t, written *w) {
+    const hn_arch named = {.family = c->arch.family,
+                           .files = {.form = HN_SOURCE_GGUF, .body = "", .head = "", .first_layer = "", .first_block = c->first_layer,
+                                     .head_form = c->to}};
+    const hn_role_kind kind = hn_role_kind_of(t.role);
+    *w = (written){.by = change_of(c, t)};
+    w->n_dims = hn_arch_dims(&c->arch, t, w->dims);
+    w->pieces = kind == HN_IS_EXPERT_VECTORS ? (int)w->dims[1] : w->n_dims == 3 && !w->by.floats ? (int)w->dims[2] : 1;
+    return hn_arch_name(&named, t, w->name) ? HUNCH_OK : refuse_form(c);
 }
 
 static hunch_status declare(hn_conversion *c, written *w, const hn_tensor *t) {
@@ -182,12 +187,12 @@ static hunch_status declare(hn_conversion *c, written *w, const hn_tensor *t) {
     return hn_gguf_declare(c->w, w->name, w->type, w->n_dims, w->dims, c->err);
 }
 
-static hunch_status declare_role(hn_conversion *c, hn_role role, int layer, written *w) {
+static hunch_status declare_pieces(hn_conversion *c, hn_tensor_id t, written *w) {
     const hn_tensor *first = NULL;
     hunch_status st = HUNCH_OK;
     for (int e = 0; e < w->pieces && !st; e++) {
         piece p;
-        st = piece_find(c, w, role, layer, e, &p);
+        st = piece_find(c, w, t, e, &p);
         if (st) break;
         if (first == NULL) first = p.tensor;
         c->total += p.items * p.bytes;
@@ -270,38 +275,39 @@ static hunch_status begin(hn_conversion *c, written *w, const hn_tensor *t) {
     return hn_gguf_data_begin(c->w, row * rows, c->err);
 }
 
-static hunch_status write_role(hn_conversion *c, hn_role role, int layer, written *w) {
+static hunch_status write_pieces(hn_conversion *c, hn_tensor_id t, written *w) {
     hunch_status st = HUNCH_OK;
     for (int e = 0; e < w->pieces && !st; e++) {
         piece p;
-        st = piece_find(c, w, role, layer, e, &p);
+        st = piece_find(c, w, t, e, &p);
         if (!st && e == 0) st = begin(c, w, p.tensor);
         if (!st) st = done(c, p.items * p.bytes, piece_write(c, w, &p));
     }
     return st;
 }
 
-hunch_status hn_conversion_visit_role(hn_conversion *c, hn_role role, int layer, bool write) {
+/* A head's tokens, as a GGUF has them: ids, not offsets; or the outputs of the places of clusters. */
+static hunch_status visit_list(hn_conversion *c, const int32_t *list, const written *w, bool write) {
+    const size_t n = (size_t)w->dims[0];
+    if (!list) return HUNCH_OK;
+    if (!write) return hn_gguf_declare(c->w, w->name, HN_I64, 1, w->dims, c->err);
+    int64_t *ids = hn_alloc(n * sizeof *ids);
+    if (!ids) return hn_fail_memory(c->err, w->name, n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) ids[i] = list[i];
+    const hunch_status st = hn_gguf_data(c->w, ids, n * sizeof *ids, c->err);
+    hn_free(ids);
+    return st;
+}
+
+static hunch_status visit(hn_conversion *c, hn_tensor_id t, bool write) {
     written w;
-    written_as(c, role, layer, &w);
-    return write ? write_role(c, role, layer, &w) : declare_role(c, role, layer, &w);
+    const hunch_status st = written_as(c, t, &w);
+    if (st) return st;
+    if (hn_role_kind_of(t.role) == HN_IS_LIST) return visit_list(c, t.role == HN_HEAD_IDS ? c->ids : c->order, &w, write);
+    return write ? write_pieces(c, t, &w) : declare_pieces(c, t, &w);
 }
 
-hunch_status hn_conversion_visit_tensor(hn_conversion *c, hn_tensor *t, const char *name, bool vector, int n_dims, const uint64_t *dims,
-                                        float more, bool write) {
-    size_t items = 1;
-    written w = {.n_dims = n_dims, .pieces = 1, .by = {.floats = vector, .more = more}};
-    for (int i = vector ? 0 : 1; i < n_dims; i++) items *= (size_t)dims[i];
-    const piece p = {t, 0, items, t->bytes / items};
-    memcpy(w.dims, dims, (size_t)n_dims * sizeof *dims);
-    memcpy(w.name, name, strlen(name) + 1);
-    if (!write) c->total += t->bytes;
-    hunch_status st = write ? begin(c, &w, t) : check_piece(c, &w, &p, t);
-    if (!write) return st ? st : declare(c, &w, t);
-    return st ? st : done(c, t->bytes, piece_write(c, &w, &p));
-}
-
-/* ---- all of a layer --------------------------------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------------------------------------- */
 
 /* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate (unless they are beside a
  * dense half), and so are their biases; and the two matrices of heads. */
@@ -318,11 +324,38 @@ static bool role_written(const hn_conversion *c, hn_role role, int layer) {
     return role == HN_ROLE_EXPERT_GATE_UP ? one : (role != HN_ROLE_EXPERT_GATE && role != HN_ROLE_EXPERT_UP) || !one;
 }
 
-hunch_status hn_conversion_visit_layers(hn_conversion *c, bool write) {
-    hunch_status status = HUNCH_OK;
+static hunch_status visit_layers(hn_conversion *c, bool write) {
+    hunch_status st = HUNCH_OK;
     for (int layer = 0; layer < c->arch.layers; layer++)
-        for (int role = 0; role < HN_ROLES_OF_MODELS && !status; role++)
-            if (hn_role_of_layer((hn_role)role) && role_written(c, (hn_role)role, layer))
-                status = hn_conversion_visit_role(c, (hn_role)role, layer, write);
-    return status;
+        for (hn_role role = 0; role < HN_ROLES_OF_MODELS && !st; role++)
+            if (hn_role_of_layer(role) && role_written(c, role, layer)) st = visit(c, (hn_tensor_id){role, layer, 0}, write);
+    return st;
+}
+
+/* A model's modules of multi-token prediction (head_own.c) are the last layers of its GGUF. If they share tensors, each gets a copy, as in
+ * other GGUF files. */
+static hunch_status visit_own(hn_conversion *c, bool write) {
+    const hn_arch model = c->arch;
+    hunch_status st = HUNCH_OK;
+    if (c->own.layers == 0) return HUNCH_OK;
+    c->arch = c->own;
+    c->to = &hn_head_own_gguf;
+    c->first_layer = model.layers;
+    for (int k = 0; k < c->own.layers; k++)
+        for (hn_role part = HN_HEAD_FC; part < HN_ROLES_OF_STEPS && !st; part++)
+            if (hn_arch_has(&c->own, part, 0)) st = visit(c, (hn_tensor_id){part, k, 0}, write);
+    if (!st) st = visit_layers(c, write);
+    c->arch = model;
+    c->to = NULL;
+    c->first_layer = 0;
+    return st;
+}
+
+hunch_status hn_conversion_visit(hn_conversion *c, bool write) {
+    hn_tensor_id t = {0, -1, 0};
+    hunch_status st = HUNCH_OK;
+    while (!st && hn_arch_next(&c->arch, &t)) st = visit(c, t, write);
+    if (!st) st = visit_layers(c, write);
+    if (!st) st = visit_own(c, write);
+    return st ? st : hn_conversion_visit_tables(c, write);
 }

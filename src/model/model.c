@@ -8,7 +8,7 @@
 #include "model/head/head_steps.h"
 #include "model/mixers.h"
 
-enum { PER_MODEL = 8 };
+enum { MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 
 static const hn_part whole = {0, 0};
 
@@ -25,18 +25,21 @@ static hunch_status plan_part(hn_plan *p, hn_tensor_id t, hn_tensor_id of, hn_pa
         return st;
     case HN_IS_OF_EXPERTS: return hn_plan_experts(p, t.role, t.k, part, pair, to, err);
     case HN_IS_OF_HEADS: break; /* by `plan` */
+    case HN_IS_TABLE: return hn_plan_table(p, t.role, to, err);
     case HN_IS_CONVOLUTION: return hn_plan_convolution(p, t.role, t.k, to, err);
     case HN_IS_EXPERT_VECTORS: return hn_plan_expert_vectors(p, t.role, t.k, part, to, err);
     case HN_IS_SIDES:
     case HN_IS_NORM:
     case HN_IS_STORED_NORM: return hn_plan_norm(p, t, to, err);
     case HN_IS_BIAS:
-    case HN_IS_VECTOR: break;
+    case HN_IS_VECTOR:
+    case HN_IS_LIST: break;
     }
     return hn_plan_vector(p, t, part, to, err);
 }
 
-hunch_status hn_plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err) {
+/* A tensor of any role where it belongs, or its parts where those do. */
+static hunch_status plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err) {
     const hn_role *parts = hn_role_parts(t.role);
     hunch_status st = parts ? HUNCH_OK : plan_part(p, t, t, whole, err);
     for (int k = 0, first = 0; !st && parts && k < 4 && parts[k]; k++) {
@@ -61,7 +64,7 @@ static hunch_status open_mixers(hn_layer *l, const hn_layer_desc *d, hunch_error
 }
 
 /* Matrices in the order of a pass; vectors before those that are most. */
-hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
+static hunch_status plan_layer(hn_plan *p, int i, hunch_error *err) {
     static const hn_phase order[] = {HN_PHASE_QKV, HN_PHASE_O, HN_PHASE_ROUTER, HN_PHASE_OTHER, HN_PHASE_GATE_UP, HN_PHASE_DOWN};
     const hn_layer_desc *d = &p->m->arch.layer[i];
     const hn_expert_desc *e = &d->experts;
@@ -79,7 +82,7 @@ hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     for (size_t k = 0; k < sizeof order / sizeof *order; k++)
         for (hn_role role = 0; !st && role < HN_ROLES_OF_MODELS; role++)
             if (hn_role_of_layer(role) && hn_role_phase(role) == order[k] && hn_arch_has(&p->m->arch, role, i))
-                st = hn_plan_tensor(p, (hn_tensor_id){role, i, 0}, err);
+                st = plan_tensor(p, (hn_tensor_id){role, i, 0}, err);
     return st;
 }
 
@@ -87,11 +90,57 @@ static size_t frequency_bytes(const hn_rotation *r) {
     return (size_t)r->dims / 2 * sizeof(float);
 }
 
+/* Outside of layers. What a head reads itself, such as its tokens, has no place in the plan. */
+static hunch_status plan_outside(hn_plan *p, hunch_error *err) {
+    hn_model *m = p->m;
+    hn_tensor_id t = {0, -1, 0};
+    hunch_status st = HUNCH_OK;
+    while (!st && hn_arch_next(&m->arch, &t)) {
+        const uint64_t bytes = m->weight_bytes;
+        const double macs = m->macs_per_row;
+        if (hn_role_parts(t.role) || hn_tensor_place(m, t)) st = plan_tensor(p, t, err);
+        if (!hn_tensor_row_of(t.role)->by_row || (m->arch.tied && !hn_arch_is_head(&m->arch))) continue;
+        m->weight_bytes = bytes;
+        m->macs_per_row = macs;
+    }
+    return st;
+}
+
+/* The lists of what a model has several of, and of the plan. */
+static hunch_status create_lists(hn_plan *p, hunch_error *err) {
+    hn_model *m = p->m;
+    const hn_arch *a = &m->arch;
+    const hn_steps_desc *steps = hn_head_steps(&a->draft_head);
+    const size_t layers = (size_t)a->layers, convs = hn_head_conv_desc(&a->draft_head) ? 2 * layers : 0;
+    size_t tensors = layers * MOST_LAYER_TENSORS;
+    for (hn_tensor_id t = {0, -1, 0}; hn_arch_next(a, &t);) tensors += hn_role_parts(t.role) ? 4 : 1;
+    for (size_t i = 0; i < layers; i++) tensors += 3 * (size_t)a->layer[i].experts.count;
+    m->layer = hn_zalloc(layers + 1, sizeof *m->layer); /* a head may have none */
+    m->head.conv = convs ? hn_zalloc(convs, sizeof *m->head.conv) : NULL;
+    m->head.step = steps ? hn_zalloc((size_t)steps->n, sizeof *m->head.step) : NULL;
+    p->item = hn_zalloc(tensors, sizeof *p->item);
+    return m->layer && (m->head.conv || !convs) && (m->head.step || !steps) && p->item
+               ? HUNCH_OK
+               : hn_fail_memory(err, "the list of tensors", (layers + 1) * sizeof *m->layer + convs * sizeof *m->head.conv +
+                                                                tensors * sizeof *p->item);
+}
+
 void hn_plan_rotations(hn_plan *p) {
     const hn_arch *a = &p->m->arch;
     size_t bytes = 0;
     for (int i = 0; i < a->rotations; i++) bytes += (a->rotation[i].freq_long ? 2 : 1) * frequency_bytes(&a->rotation[i]);
     p->tables = hn_plan_room(p, bytes);
+}
+
+hunch_status hn_plan_all(hn_plan *p, hn_model *m, hn_source *src, hunch_error *err) {
+    p->m = m;
+    p->src = src;
+    hunch_status st = create_lists(p, err);
+    if (!st) st = plan_outside(p, err);
+    for (int i = 0; !st && i < m->arch.layers; i++) st = plan_layer(p, i, err);
+    hn_plan_rotations(p);
+    if (m->expert_layers > 0) m->expert_bytes /= (uint64_t)m->expert_layers;
+    return st;
 }
 
 static bool begins(const char *name, const char *with) {
@@ -119,46 +168,13 @@ static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* What makes the inputs that each token has for every layer. */
-static hunch_status plan_token_inputs(hn_plan *p, hunch_error *err) {
-    hn_model *m = p->m;
-    hunch_status st = hn_plan_table(p, HN_ROLE_TOKEN_TABLE, &m->token_table, err);
-    if (!st && hn_arch_has(&m->arch, HN_ROLE_TOKEN_PRODUCT, 0))
-        st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_TOKEN_PRODUCT, 0, 0}, whole, false, &m->token_product, err);
-    return st ? st : hn_plan_norm(p, (hn_tensor_id){HN_ROLE_TOKEN_NORM, 0, 0}, &m->token_norm, err);
-}
-
-static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
-    const hn_arch *a = &m->arch;
-    const size_t room = (size_t)a->layers * HN_MOST_LAYER_TENSORS + hn_plan_expert_tensors(a) + PER_MODEL;
-    hunch_status st = hn_plan_begin(p, m, src, load->mapped, room, err);
-    if (st) return st;
-    p->mapped_experts = load->mapped_experts;
-    m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
-    if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
-    st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_EMBEDDING, 0, 0}, whole, false, &m->embedding, err);
-    if (st) return st;
-    if (!a->tied) { /* a pass reads only one row of it */
-        m->weight_bytes = 0;
-        m->macs_per_row = 0;
-    }
-    st = plan_token_inputs(p, err);
-    for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
-    if (!st) st = hn_plan_norm(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM, 0, 0}, &m->output_norm, err);
-    if (!st) st = hn_plan_vector(p, (hn_tensor_id){HN_ROLE_OUTPUT_NORM_BIAS, 0, 0}, whole, &m->output_norm.b, err);
-    if (!st) st = hn_plan_vector(p, (hn_tensor_id){HN_ROLE_OUTPUT_BIAS, 0, 0}, whole, &m->output_bias, err);
-    if (!st && !a->tied) st = hn_plan_matrix(p, (hn_tensor_id){HN_ROLE_OUTPUT, 0, 0}, whole, false, &m->output, err);
-    hn_plan_rotations(p);
-    if (m->expert_layers > 0) m->expert_bytes /= (uint64_t)m->expert_layers;
-    return st ? st : check_rest(p, err);
-}
-
 hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes, hunch_error *err) {
     hn_model m = {0};
     hn_plan p = {0};
     m.backend = hn_cpu_sizes();
     hunch_status st = hn_arch_read(&m.arch, src, err);
-    if (!st) st = plan_model(&p, &m, src, &(hn_model_load){.mapped = false}, err);
+    if (!st) st = hn_plan_all(&p, &m, src, err);
+    if (!st) st = check_rest(&p, err);
     if (!st) hn_head_mark_own(src, &m.arch);
     if (bytes) *bytes = (hn_model_bytes){p.bytes + p.factors * sizeof(float), p.stored, p.experts_memory, p.experts_stored, p.table};
     hn_plan_end(&p);
@@ -223,7 +239,7 @@ void hn_model_choose_forms(hn_model *m) {
 
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
     memset(m, 0, sizeof *m);
-    hn_plan p = {0};
+    hn_plan p = {.mapped = load->mapped, .mapped_experts = load->mapped_experts};
     m->pool = load->pool;
     m->owns_pool = !load->pool;
     m->backend = load->backend;
@@ -243,7 +259,8 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     if (!st) st = hn_arch_read(&m->arch, src, err);
     if (!st) st = hn_model_check_operations(m, src, err);
     if (!st) m->has_own_head = hn_head_find_own(src, &m->arch, &names);
-    if (!st) st = plan_model(&p, m, src, load, err);
+    if (!st) st = hn_plan_all(&p, m, src, err);
+    if (!st) st = check_rest(&p, err);
     if (!st) hn_head_mark_own(src, &m->arch);
     if (!st) st = hn_plan_load(&p, load, err);
     if (!st) st = hn_model_load_rotations(m, p.tables, err);

@@ -155,26 +155,29 @@ COUNT(n_modules, a->files.shared_modules ? 1 : hn_arch_modules(a))
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
 #define AT HN_AT_LAYER
-#define IN_HEAD(member) (int)offsetof(hn_head, member) + 1
+#define IN_MODEL(member) (int)offsetof(hn_model, member) + 1
+#define IN_HEAD(member) IN_MODEL(head.member)
 #define IN_STEP(member) (int)offsetof(hn_step, member) + 1
 
 #define BLK HN_TENSOR_GGUF
 #define LAYER HN_TENSOR_FOLDER
 static const hn_tensor_row table[HN_ROLES] = {
     [HN_ROLE_EMBEDDING] = {{"token_embd.weight", "model.embed_tokens.weight"},
-        HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_EMBED, NULL},
+        HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_EMBED, NULL, IN_MODEL(embedding), .by_row = true},
     [HN_ROLE_TOKEN_TABLE] = {{"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
-        HN_IS_MATRIX, n_all_inputs, n_vocab, HN_PHASE_EMBED, token_input},
+        HN_IS_TABLE, n_all_inputs, n_vocab, HN_PHASE_EMBED, token_input, IN_MODEL(token_table)},
     [HN_ROLE_TOKEN_PRODUCT] = {{"per_layer_model_proj.weight", "model.per_layer_model_projection.weight"},
-        HN_IS_MATRIX, n_hidden, n_all_inputs, HN_PHASE_EMBED, token_input},
+        HN_IS_MATRIX, n_hidden, n_all_inputs, HN_PHASE_EMBED, token_input, IN_MODEL(token_product)},
     [HN_ROLE_TOKEN_NORM] = {{"per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"},
-        HN_IS_NORM, n_input, n_one, HN_PHASE_OTHER, token_input},
+        HN_IS_NORM, n_input, n_one, HN_PHASE_OTHER, token_input, IN_MODEL(token_norm)},
     [HN_ROLE_OUTPUT_NORM] = {{"output_norm.weight", "model.norm.weight"},
-        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, output_norm},
+        HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, output_norm, IN_MODEL(output_norm)},
     [HN_ROLE_OUTPUT_NORM_BIAS] = {{"output_norm.bias", "model.norm.bias"},
-        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, output_norm_bias},
-    [HN_ROLE_OUTPUT_BIAS] = {{"output.bias", "lm_head.bias"}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, output_bias},
-    [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"}, HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, untied},
+        HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, output_norm_bias, IN_MODEL(output_norm.b)},
+    [HN_ROLE_OUTPUT_BIAS] = {{"output.bias", "lm_head.bias"},
+        HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, output_bias, IN_MODEL(output_bias)},
+    [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"},
+        HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, untied, IN_MODEL(output)},
 
     [HN_ROLE_ATTN_NORM] = {{BLK("attn_norm.weight"), LAYER("input_layernorm.weight")},
         HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, normed, AT(attn_norm)},
@@ -275,7 +278,8 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_HEAD_STATE_NORM] = {{NULL}, HN_IS_STORED_NORM, of_one_state, n_one, HN_PHASE_OTHER, norm_each, .count = n_states},
     [HN_HEAD_TOKEN_NORM] = {{NULL}, HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, pair, IN_HEAD(token_norm), .count = n_modules},
     [HN_HEAD_STREAM_NORM] = {{NULL}, HN_IS_NORM, of_stream, n_one, HN_PHASE_OTHER, pair, IN_HEAD(stream_norm), .count = n_modules},
-    [HN_HEAD_OUTPUT_NORM] = {{NULL}, HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, head_norm, .count = n_modules},
+    [HN_HEAD_OUTPUT_NORM] = {{NULL}, HN_IS_NORM, n_hidden, n_one, HN_PHASE_OTHER, head_norm, IN_MODEL(output_norm),
+        .other = "output_norm.weight", .count = n_modules},
     [HN_HEAD_CARRY] = {{NULL}, HN_IS_MATRIX, n_hidden, of_feature, HN_PHASE_OTHER, carry, IN_HEAD(carry)},
     [HN_HEAD_MASK] = {{NULL}, HN_IS_VECTOR, of_feature, n_one, HN_PHASE_OTHER, own_mask, IN_HEAD(mask)},
     [HN_HEAD_MASK_PAIR] = {{NULL}, HN_IS_VECTOR, of_two_hidden, n_one, HN_PHASE_OTHER, mask_pair, IN_HEAD(mask)},
@@ -306,11 +310,11 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_HEAD_LSTM_BIAS_2] = {{NULL}, HN_IS_VECTOR, of_lstm_gates, n_one, HN_PHASE_OTHER, lstm, IN_HEAD(lstm_bias[1])},
     [HN_HEAD_LSTM_STATE_BIAS_1] = {{NULL}, HN_IS_VECTOR, of_lstm_gates, n_one, HN_PHASE_OTHER, lstm, IN_HEAD(lstm_state_bias[0])},
     [HN_HEAD_LSTM_STATE_BIAS_2] = {{NULL}, HN_IS_VECTOR, of_lstm_gates, n_one, HN_PHASE_OTHER, lstm, IN_HEAD(lstm_state_bias[1])},
-    [HN_HEAD_EMBEDDING] = {{NULL}, HN_IS_MATRIX, n_hidden, of_tokens, HN_PHASE_OTHER, own_embedding},
-    [HN_HEAD_OUTPUT] = {{NULL}, HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, head_output},
-    [HN_HEAD_IDS] = {{NULL}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, ids},
+    [HN_HEAD_EMBEDDING] = {{NULL}, HN_IS_MATRIX, n_hidden, of_tokens, HN_PHASE_OTHER, own_embedding, IN_MODEL(embedding), .by_row = true},
+    [HN_HEAD_OUTPUT] = {{NULL}, HN_IS_MATRIX, n_hidden, n_vocab, HN_PHASE_OUTPUT, head_output, IN_MODEL(output)},
+    [HN_HEAD_IDS] = {{NULL}, HN_IS_LIST, n_vocab, n_one, HN_PHASE_OTHER, ids},
     [HN_HEAD_CENTROIDS] = {{NULL}, HN_IS_MATRIX, n_hidden, of_clusters, HN_PHASE_OTHER, clusters, IN_HEAD(centroids)},
-    [HN_HEAD_ORDER] = {{NULL}, HN_IS_VECTOR, n_vocab, n_one, HN_PHASE_OTHER, clusters},
+    [HN_HEAD_ORDER] = {{NULL}, HN_IS_LIST, n_vocab, n_one, HN_PHASE_OTHER, clusters},
 
     [HN_STEP_RESBLOCK] = {{NULL}, HN_IS_MATRIX, block_input, n_hidden, HN_PHASE_OTHER, NULL, IN_STEP(resblock), .count = blocks},
     [HN_STEP_RESBLOCK_BIAS] = {{NULL}, HN_IS_VECTOR, n_hidden, n_one, HN_PHASE_OTHER, NULL, IN_STEP(resblock_bias), .count = block_biases},
@@ -323,7 +327,8 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_STEP_GATE_CELL] = {{NULL}, HN_IS_MATRIX, step_input, step_width, HN_PHASE_OTHER, NULL, IN_STEP(gate[3]), .count = gate_each},
     [HN_STEP_GATES_FUSED] = {{NULL}, HN_IS_MATRIX, step_input, all_gates, HN_PHASE_OTHER, NULL, .count = gates_fused,
         .of = {HN_STEP_GATE_FORGET, HN_STEP_GATE_INPUT, HN_STEP_GATE_OUTPUT, HN_STEP_GATE_CELL}},
-    [HN_STEP_EMBEDDING] = {{NULL}, HN_IS_MATRIX, step_width, of_tokens, HN_PHASE_OTHER, NULL, IN_STEP(embedding), .count = own_part},
+    [HN_STEP_EMBEDDING] = {{NULL}, HN_IS_MATRIX, step_width, of_tokens, HN_PHASE_OTHER, NULL, IN_STEP(embedding),
+        .by_row = true, .count = own_part},
     [HN_STEP_NORM] = {{NULL}, HN_IS_STORED_NORM, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(norm),
         .eps = HN_STEP_EPS, .count = own_part},
     [HN_STEP_NORM_BIAS] = {{NULL}, HN_IS_VECTOR, step_width, n_one, HN_PHASE_OTHER, NULL, IN_STEP(norm_bias), .count = own_part},
@@ -401,8 +406,8 @@ static void *place_of_several(hn_model *m, hn_tensor_id t) {
     switch (t.role) {
     case HN_HEAD_FC:
     case HN_HEAD_TOKEN_NORM:
-    case HN_HEAD_STREAM_NORM: return t.k > 0 ? place_in_module(&m->head.further[t.k - 1], t.role) : NULL;
-    case HN_HEAD_OUTPUT_NORM: return t.k > 0 ? place_in_module(&m->head.further[t.k - 1], t.role) : &m->output_norm;
+    case HN_HEAD_STREAM_NORM:
+    case HN_HEAD_OUTPUT_NORM: return t.k > 0 ? place_in_module(&m->head.further[t.k - 1], t.role) : NULL;
     case HN_HEAD_STATE_NORM: return &m->head.fc_norm[t.k];
     case HN_HEAD_CONV_BASE: return &m->head.conv[2 * t.k].base;
     case HN_HEAD_CONV_PRODUCT: return &m->head.conv[2 * t.k].product;
@@ -418,10 +423,10 @@ void *hn_tensor_place(hn_model *m, hn_tensor_id t) {
     void *several = place_of_several(m, t);
     if (several) return several;
     if (t.role == HN_ROLE_Q_BIAS && m->arch.layer[t.k].gate.in_q) return &m->layer[t.k].gated_bias;
-    char *base = kind                          ? m->layer[t.k].own[hn_layer_mixer(&m->arch.layer[t.k], kind)]
-               : t.role < HN_ROLES_OF_MODELS   ? (char *)&m->layer[t.k]
-               : hn_role_of_steps(t.role)      ? (char *)&m->head.step[t.k]
-                                               : (char *)&m->head;
+    char *base = kind                       ? m->layer[t.k].own[hn_layer_mixer(&m->arch.layer[t.k], kind)]
+               : hn_role_of_layer(t.role)   ? (char *)&m->layer[t.k]
+               : hn_role_of_steps(t.role)   ? (char *)&m->head.step[t.k]
+                                            : (char *)m;
     return r->at ? base + (r->at - 1) + (size_t)t.block * (hn_role_is_vector(t.role) ? sizeof(hn_buf) : sizeof(hn_weight)) : NULL;
 }
 
@@ -455,16 +460,19 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
     return (!kind || hn_layer_mixer(l, kind) >= 0) && (!r->has || r->has(a, l));
 }
 
-/* Tensors of a head's role: of states, layers or modules, else 1; of a step its residual blocks. 0: there is none. */
+/* Tensors of a role outside of layers: of a head's states, layers or modules, else 1; of a step its residual blocks. 0: there is none. */
 static int count_of(const hn_arch *a, hn_role role, int k) {
-    return !hn_arch_has(a, role, k) ? 0 : row_of(role)->count ? row_of(role)->count(a, k) : 1;
+    if (hn_role_of_layer(role) || !hn_arch_has(a, role, k)) return 0;
+    return row_of(role)->count ? row_of(role)->count(a, k) : 1;
 }
 
-bool hn_head_next(const hn_arch *a, hn_tensor_id *t) {
+bool hn_arch_next(const hn_arch *a, hn_tensor_id *t) {
     const hn_steps_desc *d = hn_head_steps(&a->draft_head);
-    if (!hn_role_of_steps(t->role)) {
-        for (t->k++; !hn_role_of_steps(t->role) && t->k >= count_of(a, t->role, 0); t->k = 0) t->role++;
-        if (!hn_role_of_steps(t->role)) return true;
+    const hn_role first = hn_arch_is_head(a) ? HN_HEAD_FC : 0, end = hn_arch_is_head(a) ? HN_ROLES_OF_STEPS : HN_ROLES_OF_MODELS;
+    if (t->role < first) t->role = first;
+    if (t->role < end) {
+        for (t->k++; t->role < end && t->k >= count_of(a, t->role, 0); t->k = 0) t->role++;
+        if (t->role < end) return true;
         *t = (hn_tensor_id){HN_ROLES_OF_STEPS, 0, -1};
     }
     t->block++;
@@ -518,6 +526,27 @@ void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]) {
     const hn_layer_desc *l = a->layer && t.role < HN_ROLES_OF_MODELS ? &a->layer[t.k] : NULL;
     dims[0] = row_of(t.role)->in(a, l, t);
     dims[1] = row_of(t.role)->out(a, l, t);
+}
+
+int hn_arch_dims(const hn_arch *a, hn_tensor_id t, uint64_t dims[3]) {
+    const hn_layer_desc *l = a->layer && t.role < HN_ROLES_OF_MODELS ? &a->layer[t.k] : NULL;
+    const uint64_t width = (uint64_t)a->hidden;
+    hn_arch_shape(a, t, dims);
+    switch (row_of(t.role)->kind) {
+    case HN_IS_MATRIX:
+    case HN_IS_TABLE:
+    case HN_IS_CONVOLUTION:
+    case HN_IS_EXPERT_VECTORS: return 2;
+    case HN_IS_OF_EXPERTS: dims[2] = (uint64_t)l->experts.count; return 3;
+    case HN_IS_OF_HEADS: dims[2] = (uint64_t)l->heads; return 3;
+    case HN_IS_SIDES: memcpy(dims, (uint64_t[]){width, dims[0] / 2 / width, 2}, 3 * sizeof *dims); return 3;
+    case HN_IS_NORM:
+    case HN_IS_STORED_NORM:
+    case HN_IS_BIAS:
+    case HN_IS_VECTOR:
+    case HN_IS_LIST: break;
+    }
+    return 1;
 }
 
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {

@@ -20,7 +20,7 @@ typedef struct hn_tensor_row {
     hn_size_fn *in, *out;   /* a vector's length is `in`; `out` is the number of an expert's */
     hn_phase phase;         /* of a matrix's product */
     hn_has_fn *has;         /* NULL: always */
-    /* where it is loaded to in hn_layer, hn_head, hn_step or a mixer's weights: an hn_weight, hn_norm or a vector's hn_buf, plus 1;
+    /* where it is loaded to in hn_model, hn_layer, hn_step or a mixer's weights: an hn_weight, hn_norm or a vector's hn_buf, plus 1;
      * 0: elsewhere */
     int at;
     hn_count_fn *count;     /* of a head's parts: tensors, NULL: one; of steps: those of step k */
@@ -28,6 +28,8 @@ typedef struct hn_tensor_row {
     bool pair;              /* products read it together with the one before it */
     hn_change change;       /* of its values */
     float eps;              /* of a norm; 0: the model's */
+    bool by_row;            /* a pass reads one row of it, unless logits are made of it too */
+    const char *other;      /* the name in a GGUF that has none of its own */
     hunch_status (*plan)(struct hn_plan *p, hn_tensor_id t, hunch_error *err); /* NULL: as its kind is */
     hn_role from;           /* a GGUF has it even if the folder has this tensor instead, of whose rows */
     hn_size_fn *from_row;   /* it is those from this one on; NULL: 0 */

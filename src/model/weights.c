@@ -18,11 +18,6 @@ static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err) {
-    *p = (hn_plan){.m = m, .src = src, .mapped = mapped, .item = hn_zalloc(room, sizeof *p->item)};
-    return p->item ? HUNCH_OK : hn_fail_memory(err, "the list of tensors", room * sizeof *p->item);
-}
-
 void hn_plan_end(hn_plan *p) {
     hn_free(p->item);
     *p = (hn_plan){0};
@@ -75,9 +70,8 @@ static hunch_status need_matrices(hn_plan *p, const char *name, const uint64_t d
 /* The vector of a head, or a table of three dimensions; a vector may have further dimensions of 1. */
 static hunch_status need_vector(hn_plan *p, const char *name, hn_tensor_id id, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
     const hn_tensor *there = hn_source_find(p->src, name);
-    const bool sides = hn_role_kind_of(id.role) == HN_IS_SIDES;
-    const uint64_t width = (uint64_t)p->m->arch.hidden,
-                   three[3] = {sides ? width : dims[0], sides ? dims[0] / 2 / width : 1, sides ? 2 : 1};
+    uint64_t three[3] = {0, 1, 1};
+    const bool sides = hn_arch_dims(&p->m->arch, id, three) == 3;
     if (there && (sides || there->n_dims == 3)) return hn_source_need_shape(p->src, name, 3, three, t, err);
     if (sides && !p->missing) return hn_source_need_shape(p->src, name, 3, three, t, err);
     return need_tensor(p, name, 1, dims[0], 1, t, err);
@@ -86,12 +80,10 @@ static hunch_status need_vector(hn_plan *p, const char *name, hn_tensor_id id, u
 /* dims: its shape. */
 static hunch_status find_tensor(hn_plan *p, hn_tensor_id id, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
     char room[128];
-    const char *name = room;
+    const char *name = hn_arch_name(&p->m->arch, id, room), *other = hn_tensor_row_of(id.role)->other;
     hn_arch_shape(&p->m->arch, id, dims);
-    if (id.role < HN_ROLES_OF_MODELS)
-        hn_arch_tensor_name(&p->m->arch, id.role, id.k, room);
-    else
-        name = p->name(p, id, room);
+    if (other && p->m->arch.files.form == HN_SOURCE_GGUF && !(name && hn_source_find(p->src, name)) && hn_source_find(p->src, other))
+        name = other;
     if (!name)
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
     const bool vector = hn_role_is_vector(id.role);
@@ -326,12 +318,6 @@ hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, 
     return st;
 }
 
-size_t hn_plan_expert_tensors(const hn_arch *a) {
-    size_t n = 0;
-    for (int i = 0; i < a->layers; i++) n += 3 * (size_t)a->layer[i].experts.count;
-    return n;
-}
-
 /* ---- matrices of heads ------------------------------------------------------------------------------------------------ */
 
 static hn_dtype wide_type(const hn_plan *p) {
@@ -416,12 +402,6 @@ hunch_status hn_plan_heads(hn_plan *p, hn_tensor_id id, hn_part part, int heads,
     return st;
 }
 
-size_t hn_plan_head_matrices(const hn_plan *p) {
-    size_t n = 0;
-    for (int i = 0; i < p->n; i++) n += p->item[i].weight && p->item[i].weight->of_heads ? (size_t)p->item[i].matrices : 0;
-    return n;
-}
-
 /* Whether a matrix of this role is multiplied by hn_layer_product (layers.h), which puts its inputs in order. */
 static bool reads_in_order(hn_role role) {
     switch (role) {
@@ -462,7 +442,6 @@ hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *
     hn_placement it = {.weight = w};
     uint64_t dims[2];
     size_t row;
-    if (!hn_arch_has(&p->m->arch, role, 0)) return HUNCH_OK;
     hunch_status st = find_tensor(p, (hn_tensor_id){role, 0, 0}, dims, &it.tensor, err);
     if (!st && it.tensor && !p->m->backend->stored_room) st = refuse_matrix(p, it.tensor, "stays in its file", err);
     if (st || !it.tensor) return st;

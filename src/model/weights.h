@@ -33,14 +33,12 @@ typedef struct hn_placement {
 typedef struct hn_plan {
     hn_model *m;
     hn_source *src;
-    /* The name of a draft head's tensor; NULL: it has none. */
-    const char *(*name)(const struct hn_plan *p, hn_tensor_id t, char out[128]);
     bool mapped; /* matrices stay in the file */
     bool mapped_experts; /* matrices of experts do */
     bool convert; /* matrices of floats are packed as `as`, or as BF16 if their rows are not whole blocks of that */
     hn_dtype as;
     bool finite; /* matrices and vectors of floats with a value that is not finite are refused */
-    hn_placement *item; /* owned; allocated by hn_plan_begin for all */
+    hn_placement *item; /* owned */
     int n;
     hn_weight *last;    /* the matrix that was planned last */
     int sorted;         /* the item whose inputs are sorted that was planned last */
@@ -63,8 +61,10 @@ typedef struct hn_part {
     int first, count;
 } hn_part;
 
-/* room: the most tensors of the plan. m->backend is set. */
-hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err);
+/* Plans all tensors of m->arch, of a model or a head (model.c): m->backend, and what p says of how they are loaded, are set. Errors as of
+ * each, or with p->missing none for those. */
+hunch_status hn_plan_all(hn_plan *p, hn_model *m, hn_source *src, hunch_error *err);
+void hn_plan_rotations(hn_plan *p); /* room for the frequencies of all rotations (p->tables) */
 /* HUNCH_REFUSED if the tensor is missing, has another shape or a type without kernels. A vector that the description
  * does not have is skipped. */
 hunch_status hn_plan_vector(hn_plan *p, hn_tensor_id id, hn_part part, hn_buf *dst, hunch_error *err);
@@ -72,8 +72,7 @@ hunch_status hn_plan_vector(hn_plan *p, hn_tensor_id id, hn_part part, hn_buf *d
 hunch_status hn_plan_norm(hn_plan *p, hn_tensor_id id, hn_norm *to, hunch_error *err);
 /* pair: products read this matrix together with the one planned before it, which has the same shape. */
 hunch_status hn_plan_matrix(hn_plan *p, hn_tensor_id id, hn_part part, bool pair, hn_weight *w, hunch_error *err);
-/* A table whose rows are read where they lie in the file: no part of what a pass reads. A role that the description does not have is
- * skipped. */
+/* A table whose rows are read where they lie in the file: no part of what a pass reads. */
 hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *err);
 /* A matrix for each head: of a tensor of their own; or two, from one tensor: of each head's part.first + part.count rows the first are the
  * one, with rows and columns exchanged, those of `part` the other. */
@@ -93,14 +92,6 @@ hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, 
 hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* Whether a matrix stays in its file. */
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w);
-/* model.c: a tensor of any role where it belongs, or its parts where those do. */
-hunch_status hn_plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err);
-/* model.c: all tensors of a layer; room for the frequencies of all rotations (p->tables). */
-hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
-void hn_plan_rotations(hn_plan *p);
-enum { HN_MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
-size_t hn_plan_expert_tensors(const hn_arch *a); /* of all layers, at most */
-size_t hn_plan_head_matrices(const hn_plan *p);  /* of what is planned */
 /* The factors of 8-bit floats: their number, for all matrices of a tensor; their values, a product's, to be freed with hn_free. */
 size_t hn_plan_factors(const hn_tensor *t);
 hunch_status hn_plan_read_factors(const hn_plan *p, const hn_placement *it, float **out, hunch_error *err);

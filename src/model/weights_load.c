@@ -319,9 +319,10 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* Allocates the places of experts that stay in the file. */
+/* Allocates the places of matrices of experts and heads that stay in the file. */
 static hunch_status take_places(hn_plan *p, hunch_error *err) {
-    const size_t room = hn_plan_expert_tensors(&p->m->arch) + hn_plan_head_matrices(p);
+    size_t room = 0;
+    for (int i = 0; i < p->n; i++) room += (size_t)p->item[i].matrices;
     if (room == 0 || !(p->mapped || p->mapped_experts)) return HUNCH_OK;
     p->each = p->m->each = hn_zalloc(room, sizeof *p->each);
     return p->each ? HUNCH_OK : hn_fail_memory(err, "places of matrices", room * sizeof *p->each);

@@ -267,10 +267,13 @@ bool hn_arch_is_unread(const hn_arch *a, const char *name);
 /* The file's tensor of that name, as hn_source_find; NULL: there is none. */
 const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
-void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]); /* the same; 3 numbers of a head's HN_IS_SIDES */
-/* Iterates over all tensors of a head outside its layers; begin with {HN_HEAD_FC, -1, 0}. Tensors that steps share are listed once, as
+void hn_arch_shape(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]);   /* the same */
+int hn_arch_dims(const hn_arch *a, hn_tensor_id t, uint64_t dims[3]); /* those in a GGUF; returns their number */
+/* Iterates over all tensors of a model or a head outside its layers; begin with {0, -1, 0}. Tensors that steps share are listed once, as
  * those of the first step. */
-bool hn_head_next(const hn_arch *a, hn_tensor_id *t);
+bool hn_arch_next(const hn_arch *a, hn_tensor_id *t);
+/* The name of any tensor in the file that the description was read from; NULL: a head's form has none. */
+const char *hn_arch_name(const hn_arch *a, hn_tensor_id t, char out[128]);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
 float hn_arch_vector_times(const hn_arch *a, hn_tensor_id t); /* the factor of its stored values */
 /* The factor of a branch's result: `own` is a mixer's, or that of the feed-forward part. */
@@ -292,6 +295,7 @@ typedef enum hn_role_kind {
     HN_IS_MATRIX,
     HN_IS_OF_EXPERTS,     /* a matrix for each expert of a layer */
     HN_IS_OF_HEADS,       /* a matrix for each head of a layer, all in one tensor */
+    HN_IS_TABLE,          /* its rows are read where they lie in the file */
     HN_IS_NORM,           /* vectors from here on: weights of a norm (hn_norm) */
     HN_IS_STORED_NORM,    /* the same, never stored less 1 */
     HN_IS_BIAS,
@@ -299,6 +303,7 @@ typedef enum hn_role_kind {
     HN_IS_CONVOLUTION,
     HN_IS_SIDES,          /* constant coefficients of a head's convolutions, 3 dimensions */
     HN_IS_EXPERT_VECTORS, /* a vector for each expert, all in one tensor */
+    HN_IS_LIST            /* of whole numbers */
 } hn_role_kind;
 hn_role_kind hn_role_kind_of(hn_role role);
 bool hn_role_is_vector(hn_role role);

@@ -181,33 +181,6 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
 
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
-hn_head_names hn_head_names_of(const hn_arch *a) {
-    const hn_arch_files *f = &a->files;
-    return (hn_head_names){f->head_form, f->body, f->first_layer, f->first_block, a->layers, f->steps};
-}
-
-/* A block of a GGUF without a norm uses the model's. */
-static const char *name_of(const hn_plan *p, hn_tensor_id t, char out[128]) {
-    const hn_head_names names = hn_head_names_of(&p->m->arch);
-    const char *name = hn_tensor_name(&names, t, out);
-    return t.role == HN_HEAD_OUTPUT_NORM && names.form == &hn_head_own_gguf && !hn_source_find(p->src, name) ? "output_norm.weight" : name;
-}
-
-/* All tensors outside of layers but the embedding and the output. Of an embedding of steps a pass reads a row. */
-static hunch_status plan_parts(hn_plan *p, hunch_error *err) {
-    hn_tensor_id t = {HN_HEAD_FC, -1, 0};
-    hunch_status st = HUNCH_OK;
-    while (!st && hn_head_next(&p->m->arch, &t)) {
-        const uint64_t bytes = p->m->weight_bytes;
-        const double macs = p->m->macs_per_row;
-        if (hn_role_parts(t.role) || hn_tensor_place(p->m, t)) st = hn_plan_tensor(p, t, err);
-        if (t.role != HN_STEP_EMBEDDING) continue;
-        p->m->weight_bytes = bytes;
-        p->m->macs_per_row = macs;
-    }
-    return st;
-}
-
 /* Tensors that must be used: in a folder those of its layers, for heads of blocks all but copies of the target's; in a
  * GGUF all but those that follow from keys or other tensors. */
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
@@ -247,56 +220,19 @@ hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *e
     return HUNCH_OK;
 }
 
-/* An assistant's is called an embedding, which it is tied to. */
-static hunch_status plan_output(hn_plan *p, hunch_error *err) {
-    const hn_arch *a = &p->m->arch;
-    const hn_role role = hn_head_form_assistant(a->files.head_form) ? HN_HEAD_OUTPUT : HN_ROLE_OUTPUT;
-    return hn_arch_has(a, HN_HEAD_OUTPUT, 0) ? hn_plan_matrix(p, (hn_tensor_id){role, 0, 0}, (hn_part){0, 0}, false, &p->m->output, err)
-                                             : HUNCH_OK;
-}
-
-/* The lists of what a head has several of. */
-static hunch_status create_lists(hn_model *m, hunch_error *err) {
+static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, hunch_error *err) {
     const hn_arch *a = &m->arch;
-    const hn_steps_desc *steps = hn_head_steps(&a->draft_head);
-    const size_t layers = (size_t)a->layers, convs = hn_head_conv_desc(&a->draft_head) ? 2 * layers : 0;
-    m->layer = hn_zalloc(layers + 1, sizeof *m->layer); /* there may be none */
-    m->head.conv = convs ? hn_zalloc(convs, sizeof *m->head.conv) : NULL;
-    m->head.step = steps ? hn_zalloc((size_t)steps->n, sizeof *m->head.step) : NULL;
-    return m->layer && (m->head.conv || !convs) && (m->head.step || !steps)
-               ? HUNCH_OK
-               : hn_fail_memory(err, "layers", (layers + 1) * sizeof *m->layer + convs * sizeof *m->head.conv);
-}
-
-static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
-    const hn_arch *a = &m->arch;
-    size_t room = (size_t)a->layers * HN_MOST_LAYER_TENSORS + hn_plan_expert_tensors(a) + 1; /* and the output */
-    for (hn_tensor_id t = {HN_HEAD_FC, -1, 0}; hn_head_next(a, &t);) room += hn_role_parts(t.role) ? 4 : 1;
-    hunch_status st = hn_plan_begin(p, m, src, false, room, err);
+    hunch_status st = hn_plan_all(p, m, src, err);
     if (st) return st;
-    p->name = name_of;
-    p->convert = load->convert;
-    p->as = load->weights;
-    p->finite = true;
-    p->missing = load->missing;
-    st = create_lists(m, err);
-    if (!st && hn_arch_has(a, HN_HEAD_EMBEDDING, 0))
-        st = hn_plan_matrix(p, (hn_tensor_id){HN_HEAD_EMBEDDING, 0, 0}, (hn_part){0, 0}, false, &m->embedding, err);
-    m->weight_bytes = 0; /* a pass reads a row of it */
-    m->macs_per_row = 0;
-    if (!st) st = plan_parts(p, err);
-    for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
-    if (!st) st = plan_output(p, err);
     const hn_steps_desc *steps = hn_head_steps(&a->draft_head);
     const hn_own_state_desc *state = steps ? hn_steps_own_state(steps) : NULL;
     if (state && state->scale_input)
         m->head.root_half = (hn_norm){.kind = HN_RMS_NORM, .eps = HN_STEP_EPS,
                                       .w = {NULL, hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float))}};
-    hn_plan_rotations(p);
-    if (!st && p->missing && p->missing->n)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
-                     p->missing->n == 1 ? "is" : "are", p->missing->name[0], p->missing->n > 1 ? ", ..." : "");
-    return st ? st : hn_head_check_rest(src, a, err);
+    if (p->missing && p->missing->n)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
+                       p->missing->n == 1 ? "is" : "are", p->missing->name[0], p->missing->n > 1 ? ", ..." : "");
+    return hn_head_check_rest(src, a, err);
 }
 
 static void borrow(hn_model *m, const hn_model *target) {
@@ -409,7 +345,7 @@ static void choose_forms(hn_model *m) {
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                           hunch_error *err) {
     const hn_model_load how = {.pool = load->target->pool};
-    hn_plan p = {0};
+    hn_plan p = {.convert = load->convert, .as = load->weights, .finite = true, .missing = load->missing};
     assert(hn_head_stages_fit(&a->draft_head));
     memset(m, 0, sizeof *m);
     m->arch = *a;
@@ -419,7 +355,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     hunch_status st = hn_model_check_operations(m, src, err);
     if (!st && load->trim && !m->backend->ops->pick_rows)
         st = hn_model_refuse(m, hn_source_path(src), "chosen outputs of a draft head", err);
-    if (!st) st = plan_head(&p, m, src, load, err);
+    if (!st) st = plan_head(&p, m, src, err);
     if (!st) st = hn_plan_load(&p, &how, err);
     if (!st) st = hn_model_load_rotations(m, p.tables, err);
     if (!st) borrow(m, load->target);

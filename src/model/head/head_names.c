@@ -42,6 +42,18 @@ const char *hn_tensor_name(const hn_head_names *names, hn_tensor_id t, char out[
     return out;
 }
 
+hn_head_names hn_head_names_of(const hn_arch *a) {
+    const hn_arch_files *f = &a->files;
+    return (hn_head_names){f->head_form, f->body, f->first_layer, f->first_block, a->layers, f->steps};
+}
+
+const char *hn_arch_name(const hn_arch *a, hn_tensor_id t, char out[128]) {
+    const hn_head_names names = hn_head_names_of(a);
+    if (t.role >= HN_ROLES_OF_MODELS) return hn_tensor_name(&names, t, out);
+    hn_arch_tensor_name(a, t.role, t.k, out);
+    return out;
+}
+
 const hn_tensor *hn_tensor_find(const hn_source *src, const hn_head_names *names, hn_tensor_id t) {
     char name[128];
     return hn_tensor_name(names, t, name) ? hn_source_find(src, name) : NULL;

@@ -65,7 +65,7 @@ hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error 
     hunch_status st = HUNCH_OK;
     if (!state || !state->tied) return HUNCH_OK;
     untied.draft_head.rows.steps.own_state.tied = untied.draft_head.rows.steps.one_output = false;
-    while (!st && hn_head_next(&untied, &t)) {
+    while (!st && hn_arch_next(&untied, &t)) {
         const hn_tensor_id shared = {t.role, hn_step_is_projection(t.role) && t.k > 0, 0};
         const hn_tensor *copy = hn_tensor_find(src, &names, t), *of = hn_tensor_find(src, &names, shared);
         char name[128];
