@@ -173,13 +173,13 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, bool ahead, hun
     hn_head_desc *d = &a->draft_head;
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     bool causal = false, given = false, all = false, halves = true;
-    bool *windows_of_root = &d->rows.block.windows_of_root, *scaled = &d->input.context.scaled;
+    static const hn_head_key keys[] = {HN_HEAD_KEY_WINDOWS_OF_ROOT, HN_HEAD_KEY_SCALED_EMBEDDING, HN_HEAD_KEYS};
+    bool *windows_of_root = &d->rows.block.windows_of_root;
     *windows_of_root = of_speculators(src);
-    *scaled = folder && !of_speculators(src) && !d->input.own_embedding;
+    d->input.context.scaled = folder && !of_speculators(src) && !d->input.own_embedding;
     hunch_status st = read_windows(a, src, &all, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_WINDOWS_AHEAD, &ahead, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_WINDOWS_OF_ROOT, windows_of_root, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALED_EMBEDDING, scaled, err);
+    if (!st) st = hn_head_keys_read(a, src, keys, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_HALVES, &halves, err);
     if (!st) st = hn_head_bool_given(src, HN_HEAD_KEY_CAUSAL, &causal, &given, err);
     if (!halves) a->files.rows_in_pairs = true;

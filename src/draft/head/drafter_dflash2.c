@@ -10,8 +10,6 @@
 #include "draft/head/block_head.h"
 #include "draft/head/head_help.h"
 
-enum { MOST_TAPS = 8 };
-
 #define SELECTOR(codes)                                                                                                                \
     [HN_HEAD_CONV_BASE] = "layers.%d.attention_conv.base_kernel",                                                                     \
     [HN_HEAD_CONV_PRODUCT] = "layers.%d.attention_conv.kernel_projection.weight",                                                     \
@@ -32,36 +30,21 @@ static const hn_head_form embedding_form = {
     .mark = {{"", "candidate_selector.predecessor_codebook.weight"}, {"model.", "candidate_selector.predecessor_codebook.weight"}},
 };
 
-static hunch_status read_conv(hn_arch *a, const hn_source *src, hunch_error *err) {
-    hn_conv_desc *d = &a->draft_head.rows.block.conv;
-    const int n = a->draft_head.rows.block.n;
-    hunch_status st = hn_head_need(src, HN_HEAD_KEY_CONV_TAPS, 1, n < MOST_TAPS ? n : MOST_TAPS, NULL, "", &d->taps, err);
-    if (!st) st = hn_head_need(src, HN_HEAD_KEY_CONV_GROUP, 1, a->hidden, NULL, "", &d->group, err);
-    if (!st && a->hidden % d->group != 0)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %d, expected a divisor of the width %d", hn_source_path(src),
-                     hn_head_key_name(src, HN_HEAD_KEY_CONV_GROUP, 0), d->group, a->hidden);
-    return st;
-}
-
-static hunch_status read_selector(hn_arch *a, const hn_source *src, hunch_error *err) {
-    hn_selector_desc *d = &a->draft_head.output.selector;
-    a->draft_head.output.kind = HN_OUTPUT_SELECTOR;
-    const hunch_status st = hn_head_need(src, HN_HEAD_KEY_SELECTOR_RANK, 1, 1 << 16, NULL, "", &d->rank, err);
-    if (st) return st;
-    return hn_head_need(src, HN_HEAD_KEY_CANDIDATES, 1, a->vocab < HN_MAX_TOP ? a->vocab : HN_MAX_TOP, NULL, "", &d->candidates, err);
-}
-
 /* The embedding is the target's as it is stored, times a number of the head's own. */
-static hunch_status read_scales(hn_arch *a, const hn_source *src, hunch_error *err) {
-    double embedding = 1, output = 1, cap = 0;
-    hunch_status st = hn_head_real(src, HN_HEAD_KEY_EMBEDDING_SCALE, 1e-6, 1e6, &embedding, err);
-    if (!st) st = hn_head_real(src, HN_HEAD_KEY_LOGIT_SCALE, 1e-6, 1e6, &output, err);
-    if (!st) st = hn_head_real(src, HN_HEAD_KEY_LOGIT_CAP, -1e9, 1e9, &cap, err);
+static hunch_status read_keys(hn_arch *a, const hn_source *src, hunch_error *err) {
+    static const hn_head_key keys[] = {HN_HEAD_KEY_CONV_TAPS, HN_HEAD_KEY_CONV_GROUP, HN_HEAD_KEY_SELECTOR_RANK, HN_HEAD_KEY_CANDIDATES,
+                                       HN_HEAD_KEY_EMBEDDING_SCALE, HN_HEAD_KEY_LOGIT_SCALE, HN_HEAD_KEY_LOGIT_CAP, HN_HEAD_KEYS};
+    const int *group = &a->draft_head.rows.block.conv.group;
+    a->draft_head.output.kind = HN_OUTPUT_SELECTOR;
     a->draft_head.input.context.scaled = false;
-    a->embed_scale = (float)embedding;
-    a->logit_scale = (float)output;
-    a->logit_cap = cap > 0 ? (float)cap : 0;
-    return st;
+    a->embed_scale = a->logit_scale = 1;
+    a->logit_cap = 0;
+    const hunch_status st = hn_head_keys_read(a, src, keys, err);
+    if (st) return st;
+    if (a->logit_cap < 0) a->logit_cap = 0;
+    return a->hidden % *group == 0 ? HUNCH_OK
+                                   : hn_fail(err, HUNCH_REFUSED, "%s: %s is %d, expected a divisor of the width %d", hn_source_path(src),
+                                             hn_head_key_name(src, HN_HEAD_KEY_CONV_GROUP, 0), *group, a->hidden);
 }
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
@@ -71,9 +54,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     const hn_block_form kind = {.name = "dflash2", .windows_ahead = !causal || hn_source_config(src, "speculators_model_type"),
                                 .own_cap = true};
     if (!st) st = hn_block_describe(a, src, names, spec, target, &kind, taps, err);
-    if (!st) st = read_conv(a, src, err);
-    if (!st) st = read_selector(a, src, err);
-    return st ? st : read_scales(a, src, err);
+    return st ? st : read_keys(a, src, err);
 }
 
 static const hn_head_facts facts = {

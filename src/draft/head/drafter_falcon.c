@@ -23,8 +23,6 @@
 #include "draft/head/head_help.h"
 #include "draft/head/head_reading.h"
 
-enum { MOST_SPAN = 8 };
-
 /* All but the LSTM is named as in EAGLE's. */
 static const hn_head_form release_form = {
     .base = &hn_head_folder,
@@ -36,6 +34,7 @@ static const hn_head_form release_form = {
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
+    static const hn_head_key keys[] = {HN_HEAD_KEY_SPAN, HN_HEAD_KEYS};
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *gates = hn_head_find_tensor(src, names, HN_HEAD_LSTM_1);
     hunch_status st = hn_head_check_kind(src, "falcon", err);
@@ -51,8 +50,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->input.feature_width = a->hidden;
     d->rows.kind = HN_ROWS_SPAN;
     d->output.norm = HN_NORM_NONE;
-    st = hn_head_need(src, HN_HEAD_KEY_SPAN, 1, MOST_SPAN, "the number of rows that see each other", "",
-                      &d->rows.span, err);
+    st = hn_head_keys_read(a, src, keys, err);
     a->layer[0].input = HN_INPUT_PLAIN;
     a->layer[0].ahead = true;
     return st ? st : hn_head_read_last(spec, target, taps, err);

@@ -46,12 +46,12 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
 
 /* Norms before fc exist if the file specifies them or has a tensor of one; a missing tensor is an error, not another kind of head. */
 static hunch_status read_norms(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    static const hn_head_key keys[] = {HN_HEAD_KEY_NORM_BEFORE_FC, HN_HEAD_KEY_FC_NORM, HN_HEAD_KEYS};
     hn_head_desc *d = &a->draft_head;
     bool normed = false, read = false;
     hunch_status st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, &normed, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_OUTPUT, &read, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_FC, &d->input.feature.norm_all, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_FC_NORM, &d->input.feature.norm_each, err);
+    if (!st) st = hn_head_keys_read(a, src, keys, err);
     d->input.feature.norm_all |= hn_head_find_tensor(src, names, HN_HEAD_FEATURE_NORM) != NULL;
     d->input.feature.norm_each |= hn_head_find_tensor(src, names, HN_HEAD_STATE_NORM) != NULL;
     d->output.norm = read ? HN_NORM_READ : HN_NORM_ONCE;

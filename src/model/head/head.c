@@ -175,8 +175,9 @@ static hunch_status read_form(hn_arch *a, hn_source *src, const hn_head_names *n
 }
 
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    static const hn_head_key keys[] = {HN_HEAD_KEY_MIN_P, HN_HEAD_KEYS};
     const hunch_status st = read_form(a, src, names, target, err);
-    return st ? st : hn_head_real(src, HN_HEAD_KEY_MIN_P, 0, 1, &a->draft_head.min_p, err);
+    return st ? st : hn_head_keys_read(a, src, keys, err);
 }
 
 /* ---- weights --------------------------------------------------------------------------------------------------------- */

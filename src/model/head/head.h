@@ -120,6 +120,9 @@ hunch_status hn_head_need(const hn_source *src, hn_head_key key, int least, int 
 hunch_status hn_head_expect(const hn_source *src, hn_head_key key, int value, const char *of, hunch_error *err);
 /* A number from least to most; *out is unchanged if there is none. */
 hunch_status hn_head_real(const hn_source *src, hn_head_key key, double least, double most, double *out, hunch_error *err);
+/* Reads keys, to HN_HEAD_KEYS, within their bounds into the fields that their rows name. An absent one leaves the field as it is, but for
+ * whole numbers, which must be there. */
+hunch_status hn_head_keys_read(hn_arch *a, const hn_source *src, const hn_head_key *keys, hunch_error *err);
 /* HUNCH_REFUSED: the file caps its outputs, and its kind reads them without. */
 hunch_status hn_head_refuse_cap(const hn_source *src, hunch_error *err);
 hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err);

@@ -56,9 +56,17 @@ WRITTEN(scales_logits, *v, is_selector(a, k, v) || (is_steps(a, k, v) && *v != 1
 WRITTEN(is_prefix, *v, is_block(a, k, v) && has_output(a, HN_OUTPUT_PREFIX))
 WRITTEN(is_clusters, *v, has_output(a, HN_OUTPUT_CLUSTERS))
 
+/* ---- how much they may say ------------------------------------------------------------------------------------------------- */
+
+enum { MOST_CONV_TAPS = 8, MOST_SPAN = 8, MOST_RANK = 1 << 16 };
+static double most_taps(const hn_arch *a) { return fmin(a->draft_head.rows.block.n, MOST_CONV_TAPS); }
+static double width(const hn_arch *a) { return a->hidden; }
+static double most_candidates(const hn_arch *a) { return fmin(a->vocab, HN_MAX_TOP); }
+
 /* ---- the rows, in the order in which they are written --------------------------------------------------------------------- */
 
 #define AT(TYPE, field) HN_MODEL(TYPE, draft_head.field)
+#define NEEDED .least = 1, .usual = {NAN, NAN}
 #define HF(...) [FOLDER] = {__VA_ARGS__}
 #define E3(name) [EAGLE3] = {"eagle3." name}
 #define EO(name) E3(name), [OWN] = {"hunch-head." name}
@@ -89,7 +97,8 @@ static const struct {
     [HN_HEAD_KEY_FC_NORM] = {{AT(BOOL, input.feature.norm_each), .written = of_features, .how = HN_IF_SET}, {HF("fc_norm"),
         OURS(EAGLE3, "fc_norm")}},
     [HN_HEAD_KEY_NORM_OUTPUT] = {{HN_BESIDE(BOOL), .written = reads_normed}, {HF("norm_output"), OURS(EAGLE3, "norm_output")}},
-    [HN_HEAD_KEY_SPAN] = {{AT(INT, rows.span), .written = is_span}, {HF("k_mask"), OWNED("k_mask")}},
+    [HN_HEAD_KEY_SPAN] = {{AT(INT, rows.span), NEEDED, .most = MOST_SPAN, .written = is_span,
+                           .words = "the number of rows that see each other"}, {HF("k_mask"), OWNED("k_mask")}},
     [HN_HEAD_KEY_MASKS] = {{HN_BESIDE(INT), .written = has_levels}, {HF("draft_length"), OURS(EAGLE3, "draft_length")}},
     [HN_HEAD_KEY_MASK_TOKEN] = {{HN_BESIDE(INT), .written = mask_token},
         {HF("ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"), OURS(EAGLE3, "mask_token_id"),
@@ -110,19 +119,19 @@ static const struct {
         [BLOCKS] = {"hunch.head.causal", "dflash.attention.causal"}}},
     [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {{AT(BOOL, rows.block.windows_of_root), .written = is_block, .how = HN_IF_SET},
         {OURS(BLOCKS, "sliding_window_of_root")}},
-    [HN_HEAD_KEY_CONV_TAPS] = {{AT(INT, rows.block.conv.taps), .written = is_selector},
+    [HN_HEAD_KEY_CONV_TAPS] = {{AT(INT, rows.block.conv.taps), NEEDED, .up_to = most_taps, .written = is_selector},
         {HF("dflash_config.conv_kernel_size", "conv_kernel_size"), BLOCK("conv_kernel_size")}},
-    [HN_HEAD_KEY_CONV_GROUP] = {{AT(INT, rows.block.conv.group), .written = is_selector},
+    [HN_HEAD_KEY_CONV_GROUP] = {{AT(INT, rows.block.conv.group), NEEDED, .up_to = width, .written = is_selector},
         {HF("dflash_config.conv_group_size", "conv_group_size"), BLOCK("conv_group_size")}},
-    [HN_HEAD_KEY_SELECTOR_RANK] = {{AT(INT, output.selector.rank), .written = is_selector},
+    [HN_HEAD_KEY_SELECTOR_RANK] = {{AT(INT, output.selector.rank), NEEDED, .most = MOST_RANK, .written = is_selector},
         {HF("dflash_config.selector_rank", "selector_rank"), BLOCK("selector_rank")}},
-    [HN_HEAD_KEY_CANDIDATES] = {{AT(INT, output.selector.candidates), .written = is_selector},
+    [HN_HEAD_KEY_CANDIDATES] = {{AT(INT, output.selector.candidates), NEEDED, .up_to = most_candidates, .written = is_selector},
         {HF("dflash_config.selector_top_k", "selector_top_k"), BLOCK("selector_top_k")}},
-    [HN_HEAD_KEY_EMBEDDING_SCALE] = {{HN_MODEL(FLOAT, embed_scale), .written = is_selector},
+    [HN_HEAD_KEY_EMBEDDING_SCALE] = {{HN_MODEL(FLOAT, embed_scale), .least = 1e-6, .most = 1e6, .written = is_selector},
         {HF("dflash_config.input_embedding_scale", "input_embedding_scale"), BLOCK("embedding_scale")}},
-    [HN_HEAD_KEY_LOGIT_SCALE] = {{HN_MODEL(FLOAT, logit_scale), .written = scales_logits},
+    [HN_HEAD_KEY_LOGIT_SCALE] = {{HN_MODEL(FLOAT, logit_scale), .least = 1e-6, .most = 1e6, .written = scales_logits},
         {HF("logit_scale", "dflash_config.output_multiplier", "output_multiplier"), OWNED("logit_scale"), BLOCK("logit_scale")}},
-    [HN_HEAD_KEY_LOGIT_CAP] = {{HN_MODEL(FLOAT, logit_cap), .written = is_selector, .how = HN_IF_SET},
+    [HN_HEAD_KEY_LOGIT_CAP] = {{HN_MODEL(FLOAT, logit_cap), .least = -1e9, .most = 1e9, .written = is_selector, .how = HN_IF_SET},
         {HF("dflash_config.final_logit_softcapping", "final_logit_softcapping"), EO("final_logit_softcapping"),
         BLOCK("final_logit_softcapping")}},
     [HN_HEAD_KEY_PREFIX_PLAIN] = {{AT(INT, output.prefix.plain), .written = is_prefix}, {HF("dflash_config.pure_draft_prefix_len"),
@@ -131,7 +140,7 @@ static const struct {
         {OURS(BLOCKS, "scaled_embedding")}},
     [HN_HEAD_KEY_CLUSTERS_USED] = {{AT(INT, output.clusters.used), .written = is_clusters}, {HF("centroid_intermediate_top_k"),
         OF_ASSISTANTS("centroid_top_k", "centroid_top_k"), OURS(EAGLE3, "centroid_top_k"), OURS(OWN, "centroid_top_k")}},
-    [HN_HEAD_KEY_MIN_P] = {{AT(REAL, min_p), .how = HN_IF_SET}, {HF("draft_min_p"), OURS_OF_ALL("min_p")}},
+    [HN_HEAD_KEY_MIN_P] = {{AT(REAL, min_p), .most = 1, .how = HN_IF_SET}, {HF("draft_min_p"), OURS_OF_ALL("min_p")}},
     /* what no row writes */
     [HN_HEAD_KEY_TOKENS] = {{HN_BESIDE(INT)}, {HF("vocab_size"), EO("vocab_size"), BLOCK("vocab_size"),
         OF_ASSISTANTS("vocab_size", "vocab_size")}},
@@ -331,6 +340,38 @@ hunch_status hn_head_real(const hn_source *src, hn_head_key key, double least, d
             st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %g, expected %g to %g", hn_source_path(src), name, value, least, most);
     }
     if (!st) *out = value;
+    return st;
+}
+
+static double most_of(const hn_arch *a, const hn_key_row *k) {
+    return k->up_to ? k->up_to(a) : k->most;
+}
+
+static hunch_status key_read(hn_arch *a, const hn_source *src, hn_head_key key, hunch_error *err) {
+    const hn_key_row *k = &table[key].row;
+    void *to = (char *)a + k->at;
+    hunch_status st = HUNCH_OK;
+    double v = 0;
+    switch (k->type) {
+    case HN_KEY_BOOL: return hn_head_bool(src, key, to, err);
+    case HN_KEY_INT: return hn_head_need(src, key, (int)k->least, (int)most_of(a, k), k->words, "", to, err);
+    case HN_KEY_REAL: return hn_head_real(src, key, k->least, most_of(a, k), to, err);
+    case HN_KEY_FLOAT:
+        v = (double)*(float *)to;
+        st = hn_head_real(src, key, k->least, most_of(a, k), &v, err);
+        *(float *)to = (float)v;
+        return st;
+    case HN_KEY_END:
+    case HN_KEY_WORD:
+    case HN_KEY_LIST:
+    case HN_KEY_CLAIM: break;
+    }
+    return st;
+}
+
+hunch_status hn_head_keys_read(hn_arch *a, const hn_source *src, const hn_head_key *keys, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && keys[i] != HN_HEAD_KEYS; i++) st = key_read(a, src, keys[i], err);
     return st;
 }
 
