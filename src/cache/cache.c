@@ -159,13 +159,14 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     c->seq = hn_zalloc((size_t)c->max_seqs, sizeof *c->seq);
     c->free = hn_zalloc((size_t)c->n_pages, sizeof *c->free);
     c->use = hn_zalloc((size_t)c->n_pages, sizeof *c->use);
-    c->block = hn_most((int)(HUGE_PAGE / c->page_bytes), 1);
-    c->in_use = hn_zalloc((size_t)(c->n_pages / c->block + 1), sizeof *c->in_use);
+    c->unit_bytes = HUGE_PAGE;
+    c->n_units = (int)((hn_cache_bytes(c) + c->unit_bytes - 1) / c->unit_bytes);
+    c->unit = hn_zalloc((size_t)c->n_units, sizeof *c->unit);
     c->keep_idle = c->n_pages;
-    c->margin = c->n_pages / 16 + 2 * c->block;
+    c->margin = c->n_units / 16 + 2;
     c->path = hn_zalloc((size_t)c->stride[0], sizeof *c->path);
     c->move = hn_zalloc((size_t)c->n_groups * HN_CACHE_MOVES, sizeof *c->move);
-    if (!c->seq || !c->free || !c->use || !c->in_use || !c->path || !c->move)
+    if (!c->seq || !c->free || !c->use || !c->unit || !c->path || !c->move)
         return hn_fail_memory(err, "cache tables", (size_t)c->n_pages * (sizeof *c->free + sizeof *c->use));
     hunch_status st = HUNCH_OK;
     for (int g = 0; g < c->n_groups && !st; g++) {
@@ -178,9 +179,8 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
         }
     }
     if (st) return st;
-    /* The lowest page is on top of the stack, so that a short run touches little of the pool. */
-    for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p, c->use[p].at = c->n_pages - 1 - p;
-    c->n_free = c->n_cold = c->n_pages;
+    for (int p = 0; p < c->n_pages; p++) c->free[p] = p;
+    c->n_free = c->n_pages;
     for (int g = 0; g < c->n_groups; g++) c->idle[g] = (hn_idle_pages){HN_NO_PAGE, HN_NO_PAGE};
     return c->backend->mem_create(c->backend, HN_MEM_WORK, moves_bytes(c), &c->moves, err);
 }
@@ -243,7 +243,7 @@ void hn_cache_close(hn_cache **cp) {
     hn_free(c->path);
     hn_free(c->move);
     hn_free(c->use);
-    hn_free(c->in_use);
+    hn_free(c->unit);
     hn_free(c->free);
     hn_free(c->seq);
     hn_free(c);
@@ -252,7 +252,7 @@ void hn_cache_close(hn_cache **cp) {
 /* ---- pages ----------------------------------------------------------------------------------------------------- */
 
 static int32_t new_page(hn_cache *c) {
-    while (c->n_free == 0 || (c->n_free == c->n_cold && c->n_idle > c->keep_idle)) hn_cache_evict(c);
+    while (c->n_free == 0 || (c->n_idle > c->keep_idle && !hn_next_page_warm(c))) hn_cache_evict(c);
     const int32_t page = hn_page_pop(c);
     /* groups are moved one after the other: rows of its last user are not moved behind those of the next */
     if (c->use[page].moves == c->moves_batch) hn_cache_flush(c);
@@ -372,16 +372,18 @@ static int rows_to_copy(const hn_cache *c, int group, int committed) {
 
 /* ---- sequences ------------------------------------------------------------------------------------------------- */
 
-/* Idle pages beyond the limit go, and free pages beyond the margin give their memory back, by blocks: those that share their blocks with
- * idle pages cannot, so further idle pages go until both together are within limit and margin, or half of the limit is left; or until that
- * gives nothing back, since texts that run have the blocks. */
+/* Idle pages beyond the limit go, and memory of free ones beyond the margin goes back, by units: those that idle pages have a part of
+ * cannot, so further idle pages go until what no text that runs has is within limit and margin, or half of the limit is left; or until that
+ * gives nothing back, since texts that run have a part of them. */
 static void keep_few(hn_cache *c) {
     while (c->n_idle > c->keep_idle) hn_cache_evict(c);
-    for (int cold = -1; hn_pages_cool(c) && c->n_cold > cold;) {
-        cold = c->n_cold;
-        const int over = c->n_idle + (c->n_free - c->n_cold) - c->keep_idle - c->margin, more = c->n_idle - c->keep_idle / 2;
-        if (over <= 0 || more <= 0) return;
-        for (int n = hn_least(over / 2 + 1, more); n > 0 && c->n_idle > 0; n--) hn_cache_evict(c);
+    for (int warm = c->n_units + 1; hn_pages_cool(c) && c->n_warm < warm;) {
+        warm = c->n_warm;
+        const size_t may = c->page_bytes * (size_t)(c->n_pages - c->n_free - c->n_idle + c->keep_idle) + hn_units_bytes(c, c->margin);
+        const int more = c->n_idle - c->keep_idle / 2;
+        if (hn_cache_touched(c) <= may || more <= 0) return;
+        const size_t over = (hn_cache_touched(c) - may) / c->page_bytes;
+        for (int n = (int)hn_least_size(over / 2 + 1, (size_t)more); n > 0 && c->n_idle > 0; n--) hn_cache_evict(c);
     }
 }
 

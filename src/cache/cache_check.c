@@ -63,6 +63,21 @@ static bool index_valid(const hn_cache *c, hn_page_use *seen) {
     return users == 0 && hn_prefix_valid(&c->prefix);
 }
 
+/* Units count the pages in use that have bytes in them, and are warm then. */
+static bool units_valid(const hn_cache *c) {
+    int warm = 0, spare = 0;
+    for (int i = 0; i < c->n_units; i++) {
+        const size_t from = c->unit_bytes * (size_t)i, to = from + c->unit_bytes;
+        int in_use = 0;
+        for (size_t p = from / c->page_bytes; p < (size_t)c->n_pages && p * c->page_bytes < to; p++)
+            in_use += c->use[p].tables > 0 || c->use[p].nodes > 0;
+        if (in_use != c->unit[i].in_use || (in_use && !c->unit[i].warm)) return false;
+        warm += c->unit[i].warm;
+        spare += c->unit[i].warm && !in_use;
+    }
+    return warm == c->n_warm && spare == c->n_spare;
+}
+
 bool hn_cache_valid(const hn_cache *c) {
     hn_page_use *seen = hn_zalloc((size_t)c->n_pages, sizeof *seen);
     bool ok = seen && tables_valid(c, seen) && views_valid(c, seen) && index_valid(c, seen);
@@ -79,10 +94,10 @@ bool hn_cache_valid(const hn_cache *c) {
         idle += seen[p].nodes && !seen[p].tables;
         used += seen[p].tables > 0;
     }
-    ok = ok && c->n_cold >= 0 && c->n_cold <= c->n_free;
-    for (int i = 0; ok && i < c->n_free; i++) ok = c->use[c->free[i]].at == i;
+    for (int i = 1; ok && i < c->n_free; i++) ok = c->free[(i - 1) / 2] < c->free[i];
     for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice is detected */
         ok = !seen[c->free[i]].nodes++ && !seen[c->free[i]].tables;
+    ok = ok && units_valid(c);
     hn_free(seen);
     return ok && idle == c->n_idle && listed == idle && c->n_free + idle + used == c->n_pages;
 }

@@ -104,39 +104,52 @@ int hn_cache_table_stride(const hn_cache *c, int group) {
 
 /* ---- uses ------------------------------------------------------------------------------------------------------- */
 
-static void stack_put(hn_cache *c, int at, int32_t page) {
-    c->free[at] = page;
-    c->use[page].at = at;
+/* The page's first unit, and its last. */
+static int unit_of(const hn_cache *c, int32_t page) { return (int)(c->page_bytes * (size_t)page / c->unit_bytes); }
+static int last_unit_of(const hn_cache *c, int32_t page) { return (int)((c->page_bytes * ((size_t)page + 1) - 1) / c->unit_bytes); }
+
+size_t hn_units_bytes(const hn_cache *c, int units) { return hn_least_size(c->unit_bytes * (size_t)units, hn_cache_bytes(c)); }
+
+size_t hn_cache_touched(const hn_cache *c) {
+    const size_t missing = c->unit[c->n_units - 1].warm ? c->unit_bytes * (size_t)c->n_units - hn_cache_bytes(c) : 0;
+    return c->unit_bytes * (size_t)c->n_warm - missing;
+}
+
+static void unit_change(hn_cache *c, int i, bool warm) {
+    const size_t before = hn_cache_touched(c);
+    c->unit[i].warm = warm;
+    c->n_warm += warm ? 1 : -1;
+    hn_account_add(c->backend->account, HN_ACCOUNT_PAGES, 0, (int64_t)hn_cache_touched(c) - (int64_t)before);
 }
 
 void hn_page_free(hn_cache *c, int32_t page) {
     assert(c->use[page].tables == 0 && c->use[page].nodes == 0);
-    stack_put(c, c->n_free++, page);
-    c->in_use[page / c->block]--;
+    int at = c->n_free++;
+    for (; at > 0 && c->free[(at - 1) / 2] > page; at = (at - 1) / 2) c->free[at] = c->free[(at - 1) / 2];
+    c->free[at] = page;
+    for (int i = unit_of(c, page); i <= last_unit_of(c, page); i++)
+        if (--c->unit[i].in_use == 0) c->n_spare++;
 }
 
 int32_t hn_page_pop(hn_cache *c) {
-    const int32_t page = c->free[--c->n_free];
-    if (c->n_cold > c->n_free) {
-        c->n_cold = c->n_free;
-        hn_account_add(c->backend->account, HN_ACCOUNT_PAGES, 0, (int64_t)c->page_bytes);
+    const int32_t page = c->free[0], last = c->free[--c->n_free];
+    for (int at = 0, next = 1;; at = next, next = 2 * at + 1) {
+        if (next + 1 < c->n_free && c->free[next + 1] < c->free[next]) next++;
+        c->free[at] = next < c->n_free && c->free[next] < last ? c->free[next] : last;
+        if (c->free[at] == last) break;
     }
-    c->in_use[page / c->block]++;
+    for (int i = unit_of(c, page); i <= last_unit_of(c, page); i++) {
+        if (c->unit[i].in_use++ > 0) continue;
+        if (c->unit[i].warm) c->n_spare--;
+        else unit_change(c, i, true);
+    }
     return page;
 }
 
-/* A block whose pages are all free: those that are touched go to the bottom of the stack. */
-static void block_cool(hn_cache *c, int block) {
-    const int from = block * c->block, to = from + c->block < c->n_pages ? from + c->block : c->n_pages;
-    for (int32_t page = from; page < to; page++) {
-        const int at = c->use[page].at;
-        if (at < c->n_cold) continue;
-        stack_put(c, at, c->free[c->n_cold]);
-        stack_put(c, c->n_cold++, page);
-        hn_account_add(c->backend->account, HN_ACCOUNT_PAGES, 0, -(int64_t)c->page_bytes);
-    }
-    const hn_buf first = {c->pool, c->page_bytes * (size_t)from};
-    c->backend->release(c->backend, first, c->page_bytes * (size_t)(to - from));
+bool hn_next_page_warm(const hn_cache *c) {
+    bool warm = c->n_free > 0;
+    for (int i = warm ? unit_of(c, c->free[0]) : 0; warm && i <= last_unit_of(c, c->free[0]); i++) warm = c->unit[i].warm;
+    return warm;
 }
 
 bool hn_pages_cool(hn_cache *c) {
@@ -144,15 +157,15 @@ bool hn_pages_cool(hn_cache *c) {
     bool moves = false;
     for (int g = 0; g < c->n_groups; g++) moves |= c->n_moves[g] > 0;
     if (moves) return false; /* which may read pages that are free by now: the next time will do */
-    for (int at = c->n_free - 1; at >= c->n_cold && c->n_free - c->n_cold > c->margin;) {
-        const int block = c->free[at] / c->block;
-        if (c->in_use[block] == 0) block_cool(c, block); /* which puts another page here */
-        else at--;
+    for (int i = c->n_units - 1; c->n_spare > c->margin; i--) {
+        if (!c->unit[i].warm || c->unit[i].in_use > 0) continue;
+        const size_t from = c->unit_bytes * (size_t)i;
+        c->backend->release(c->backend, (hn_buf){c->pool, from}, hn_least_size(c->unit_bytes, hn_cache_bytes(c) - from));
+        unit_change(c, i, false);
+        c->n_spare--;
     }
     return true;
 }
-
-size_t hn_cache_touched(const hn_cache *c) { return c->page_bytes * (size_t)(c->n_pages - c->n_cold); }
 
 static int group_of_slot(const hn_cache *c, int slot) {
     int g = 0;

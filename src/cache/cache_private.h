@@ -10,7 +10,7 @@
  *
  * A page is in one of these states:
  *
- *   free              tables 0, nodes 0      on the stack of free pages: those whose memory is touched above the others
+ *   free              tables 0, nodes 0      on the heap of free pages, the lowest first
  *   of a sequence     tables 1, nodes 0      the only state in which rows are written
  *   shared            otherwise               read only
  *   idle              tables 0, nodes > 0    counts as free: eviction makes it free
@@ -33,7 +33,6 @@ typedef struct hn_page_use {
     hn_prefix_node *node;     /* one of its nodes, and its slot there; NULL: in none */
     int slot;
     uint32_t moves; /* hn_cache.moves_batch of the last move that reads or writes it */
-    int32_t at;     /* of free pages: their place on the stack */
     int32_t newer, older; /* of idle pages: neighbours in the list of their group */
 } hn_page_use;
 
@@ -41,6 +40,13 @@ typedef struct hn_page_use {
 typedef struct hn_idle_pages {
     int32_t newest, oldest; /* HN_NO_PAGE: there are none */
 } hn_idle_pages;
+
+/* A huge page of the pool's memory, which pages share that are no multiple of it. The system has and gives it as a whole: what is left of
+ * one when a part was given back it makes whole again, uncounted (khugepaged). */
+typedef struct hn_pool_unit {
+    int32_t in_use; /* pages with bytes in it that are not free */
+    bool warm;      /* it was touched, and not given back since */
+} hn_pool_unit;
 
 typedef struct hn_seq {
     bool live;
@@ -78,10 +84,11 @@ struct hn_cache {
     bool states[HN_MAX_MODELS]; /* models with a state */
     int n_pages, n_free, n_idle;
     int keep_idle;      /* more idle pages are evicted */
-    int n_cold;         /* free pages at the bottom of the stack whose memory the system has: untouched, or given back */
-    int margin;         /* free pages above these that keep their memory */
-    int block;          /* pages that are given back together: about a huge page of memory, or one larger page */
-    int32_t *in_use;    /* [blocks] their pages that are not free */
+    hn_pool_unit *unit; /* [n_units] of unit_bytes, the last one perhaps of fewer */
+    size_t unit_bytes;
+    int n_units, n_warm;
+    int n_spare;        /* warm ones without a page in use */
+    int margin;         /* more of these are given back */
     int state_pages[HN_MAX_GROUPS]; /* of state groups: pages in the index */
     size_t page_bytes;
     hn_mem *pool;
@@ -90,7 +97,7 @@ struct hn_cache {
     hn_mem *moves;                /* of the backend: n_moves, then move, as they were written for the work that moves them */
     int32_t ready[HN_MAX_GROUPS]; /* numbers of these */
     uint32_t moves_batch;         /* number of the moves that are collected now, from 1 on */
-    int32_t *free;    /* stack of page numbers */
+    int32_t *free;    /* [n_free] heap of page numbers: none is below the two behind it, the lowest is the first */
     hn_page_use *use; /* [n_pages] */
     hn_idle_pages idle[HN_MAX_GROUPS];
     hn_seq *seq;      /* [max_seqs] */
@@ -157,10 +164,14 @@ void hn_page_idle_since(hn_cache *c, int32_t page, uint64_t since);
 /* A table takes a page that is in use elsewhere already; a table releases a page. */
 void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);
-void hn_page_free(hn_cache *c, int32_t page); /* returns it to the stack: no table and no node has it */
-int32_t hn_page_pop(hn_cache *c);             /* the page on top of the stack, which is not empty: one whose memory is touched, if any is */
-/* Memory of free pages beyond the margin goes back to the system, by blocks. False: it cannot now, or not at all. */
+void hn_page_free(hn_cache *c, int32_t page); /* no table and no node has it */
+/* The lowest free page, of which there is one: what is in use stays together at the beginning of the pool, so that the rest of its memory
+ * is free in whole units. */
+int32_t hn_page_pop(hn_cache *c);
+bool hn_next_page_warm(const hn_cache *c); /* whether that page's memory is touched already; of none it is not */
+/* Units beyond the margin go back to the system, the last ones first. False: they cannot now, or not at all. */
 bool hn_pages_cool(hn_cache *c);
+size_t hn_units_bytes(const hn_cache *c, int units); /* of so many units, at most the pool's */
 /* Removes a page from its slot of a node; removes a node without pages, children and users, and then such nodes before it. */
 void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot);
 void hn_node_prune(hn_cache *c, hn_prefix_node *b);

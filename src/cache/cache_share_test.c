@@ -490,14 +490,41 @@ static void test_publish_without_memory(void **state) {
 
 /* ---- what stays ------------------------------------------------------------------------------------------------ */
 
-/* A cache of the tests has pages of a few KB: blocks of four of them are given back. */
-static hn_cache *open_small_blocks(int seqs) {
+/* A cache of the tests has pages of a few KB: units of two and a half of them are given back, so that many pages are in two. */
+static hn_cache *open_small_units(int seqs) {
     hn_cache *c = open_shared(seqs, 0);
-    hn_free(c->in_use);
-    c->block = 4;
+    hn_free(c->unit);
+    c->unit_bytes = hn_cache_page_bytes(c) * 5 / 2;
+    c->n_units = (int)((hn_cache_bytes(c) + c->unit_bytes - 1) / c->unit_bytes);
     c->margin = 0;
-    c->in_use = hn_zalloc((size_t)c->n_pages, sizeof *c->in_use);
+    c->unit = hn_zalloc((size_t)c->n_units, sizeof *c->unit);
     return c;
+}
+
+/* What the system would have of the pool: a unit from its first use until it is given back as a whole, whatever is between pages. */
+static struct {
+    void (*release)(hn_backend *b, hn_buf at, size_t bytes);
+    const hn_cache *cache;
+    bool *has;
+} told;
+
+static void release_tell(hn_backend *b, hn_buf at, size_t bytes) {
+    const size_t unit = told.cache->unit_bytes, end = hn_cache_bytes(told.cache);
+    assert_true(at.off % unit == 0 && (bytes == unit || at.off + bytes == end));
+    assert_int_equal(told.cache->unit[at.off / unit].in_use, 0);
+    told.has[at.off / unit] = false;
+    told.release(b, at, bytes);
+}
+
+static size_t told_bytes(void) {
+    const hn_cache *c = told.cache;
+    size_t sum = 0;
+    for (int i = 0; i < c->n_units; i++) {
+        const size_t from = c->unit_bytes * (size_t)i;
+        told.has[i] |= c->unit[i].in_use > 0;
+        if (told.has[i]) sum += hn_least_size(c->unit_bytes, hn_cache_bytes(c) - from);
+    }
+    return sum;
 }
 
 /* Texts end one after the other: no more pages than are wanted stay in the index, those of the newest, and the memory of the others goes
@@ -506,9 +533,13 @@ static void test_kept_pages(void **state) {
     (void)state;
     enum { KEPT = 80, TEXTS = 40, LONG = 300 };
     for (int keep = 0; keep < 3; keep++) {
-        hn_cache *c = open_small_blocks(3);
+        hn_cache *c = open_small_units(3);
         int32_t text[TEXT];
         int of_text = 0;
+        told.release = c->backend->release;
+        told.cache = c;
+        told.has = hn_zalloc((size_t)c->n_units, sizeof *told.has);
+        c->backend->release = release_tell;
         if (keep < 2) hn_cache_keep(c, keep ? KEPT * hn_cache_page_bytes(c) : 0);
         assert_int_equal(hn_cache_touched(c), 0);
         for (int i = 0; i < TEXTS; i++) {
@@ -516,7 +547,11 @@ static void test_kept_pages(void **state) {
             make_text(text, (uint64_t)i);
             begin_with(c, seq, text, LONG, LONG, LONG);
             of_text = hn_most(of_text, before - c->n_free - c->n_idle);
+            assert_int_equal(told_bytes(), hn_cache_touched(c));
+            const size_t in_use = hn_cache_page_bytes(c) * (size_t)(c->n_pages - c->n_free);
+            if (keep == 0) assert_int_equal(c->n_warm, (in_use + c->unit_bytes - 1) / c->unit_bytes); /* they are together */
             hn_cache_seq_end(c, seq);
+            assert_int_equal(told_bytes(), hn_cache_touched(c));
             assert_true(hn_cache_valid(c));
             if (keep == 2) continue;
             assert_true(c->n_idle <= (keep ? KEPT : 0));
@@ -535,6 +570,8 @@ static void test_kept_pages(void **state) {
         for (int o = 0; o < 3; o++) check_rows(c, 0, o, mark);
         hn_cache_seq_end(c, 0);
         if (keep == 2) assert_true(c->n_idle > KEPT);
+        c->backend->release = told.release;
+        hn_free(told.has);
         hn_cache_close(&c);
     }
 }
