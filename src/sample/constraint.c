@@ -87,8 +87,9 @@ static int32_t step(constraint *c, int32_t state, int32_t token) {
     return is_over(c, state) ? HN_MATCH_ENDED : next;
 }
 
-static bool continues(const constraint *c, const int32_t *answer, int n) {
-    return c->n <= n && (c->n == 0 || memcmp(c->answer, answer, (size_t)c->n * sizeof *answer) == 0);
+static bool continues(const hn_sampler *s, const int32_t *answer, int n) {
+    const constraint *c = s->constraint;
+    return c->n <= n && (c->n == 0 || s->grows || memcmp(c->answer, answer, (size_t)c->n * sizeof *answer) == 0);
 }
 
 static place next(constraint *c, place at, int32_t token) {
@@ -98,30 +99,31 @@ static place next(constraint *c, place at, int32_t token) {
 }
 
 /* The place after the committed text. Without memory for the copy it is computed from the beginning each time. */
-static place committed(constraint *c, const hn_history *h) {
+static place committed(hn_sampler *s, const hn_history *h) {
+    constraint *c = s->constraint;
     const int32_t *answer = h->text + h->n_prompt;
     const int n = h->n - h->n_prompt;
-    if (!continues(c, answer, n)) {
+    if (!continues(s, answer, n)) {
         c->n = 0;
         c->at = start(c);
     }
-    const bool kept = hn_grow((void **)&c->answer, &c->cap, (size_t)n, sizeof *c->answer);
+    const bool kept = s->grows || hn_grow((void **)&c->answer, &c->cap, (size_t)n, sizeof *c->answer);
     place at = c->at;
     for (int i = c->n; i < n; i++) at = next(c, at, answer[i]);
     if (!kept) return at;
-    if (n > c->n) memcpy(c->answer + c->n, answer + c->n, (size_t)(n - c->n) * sizeof *answer);
+    if (!s->grows && n > c->n) memcpy(c->answer + c->n, answer + c->n, (size_t)(n - c->n) * sizeof *answer);
     c->n = n;
     return c->at = at;
 }
 
-static place place_after(constraint *c, const hn_history *h) {
-    place at = committed(c, h);
-    for (int i = 0; i < h->n_path; i++) at = next(c, at, h->path[i]);
+static place place_after(hn_sampler *s, const hn_history *h) {
+    place at = committed(s, h);
+    for (int i = 0; i < h->n_path; i++) at = next(s->constraint, at, h->path[i]);
     return at;
 }
 
 int32_t hn_sampler_state(hn_sampler *s, const hn_history *h) {
-    return place_after(s->constraint, h).state;
+    return place_after(s, h).state;
 }
 
 bool hn_sampler_is_complete(hn_sampler *s, const hn_history *h) {
@@ -142,7 +144,7 @@ static void mask_fill(const hn_sampler *s, constraint *c, int32_t state) {
 
 int hn_constraint_find(hn_sampler *s, const hn_history *h) {
     constraint *c = s->constraint;
-    const place at = place_after(c, h);
+    const place at = place_after(s, h);
     const int32_t forced = c->budget && at.state != HN_MATCH_ENDED ? hn_budget_forced(c->budget, at.spent) : -1;
     if (at.state < 0 || at.state != c->masked) mask_fill(s, c, at.state);
     if (forced < 0 || !hn_constraint_allows(s, forced)) return c->allowed;

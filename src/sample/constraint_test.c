@@ -206,8 +206,35 @@ static void test_no_memory(void **state) {
     hn_matcher_close(&m);
 }
 
+/* A text that only grows is not compared with what it was: that would be all of it for every row. Seen by tokens that are changed here, and
+ * are looked at again only without that promise. */
+static void test_growing_text(void **state) {
+    (void)state;
+    for (int grows = 0; grows < 2; grows++) {
+        uint64_t seed = 5;
+        hn_sampler s;
+        const hunch_sampling p = {0};
+        int32_t text[N_PROMPT + LONGEST];
+        size_t done;
+        must(hn_sampler_init(&s, &p, VOCAB, err));
+        hn_matcher *m = matcher_of(WORDS);
+        must(hn_sampler_constrain(&s, m, err));
+        s.grows = grows;
+        const int n = text_make(&seed, WORDS, text, N_PROMPT + LONGEST, &done);
+        assert_true(n > N_PROMPT + 3);
+        const int32_t before = hn_sampler_state(&s, &(hn_history){text, n - 1, N_PROMPT, NULL, 0});
+        assert_true(before >= 0);
+        for (int i = N_PROMPT; i < n - 1; i++) text[i] = 0;
+        const int32_t after = hn_sampler_state(&s, &(hn_history){text, n, N_PROMPT, NULL, 0});
+        assert_int_equal(after, grows ? hn_matcher_next(m, before, text[n - 1]) : HN_MATCH_NO);
+        hn_sampler_fini(&s);
+        hn_matcher_close(&m);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_law), cmocka_unit_test(test_forbidden_ends),
-                                       cmocka_unit_test(test_mask_at_every_level), cmocka_unit_test(test_no_memory)};
+                                       cmocka_unit_test(test_mask_at_every_level), cmocka_unit_test(test_no_memory),
+                                       cmocka_unit_test(test_growing_text)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
