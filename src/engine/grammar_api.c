@@ -148,6 +148,7 @@ static hunch_status handle_of(hunch_grammar **out, const hunch_model *m, hn_gram
         hn_free(g);
         return st;
     }
+    hn_matcher_prepare(g->matcher);
     g->model = m;
     for (int id = 0; id < hn_tokenizer_vocab(m->tokenizer) && !g->has_end; id++) g->has_end = hn_tokenizer_is_end(m->tokenizer, id);
     atomic_init(&g->users, 1);

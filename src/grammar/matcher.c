@@ -87,8 +87,7 @@ size_t hn_matcher_memory(hn_matcher *m) {
                  g->n_sets * sizeof *g->sets + g->n_names * sizeof *g->names;
     sum += hn_automaton_bytes(m->states) + hn_keys_seen_bytes(&m->keys) + m->cap_joints * sizeof *m->joints;
     sum += m->cap_joint_index * sizeof *m->joint_index + m->cap_loops * sizeof *m->loops + m->cap_mask_of * sizeof *m->mask_of;
-    sum += m->n_masks * sizeof *m->masks;
-    for (size_t i = 0; i < m->n_masks; i++) sum += m->masks[i].bits ? words * sizeof *m->masks[i].bits : 0;
+    sum += m->n_masks * sizeof *m->masks + m->n_bits * words * sizeof *m->masks->bits;
     pthread_mutex_unlock(&m->lock);
     return sum;
 }

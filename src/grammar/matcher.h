@@ -23,6 +23,9 @@ void hn_matcher_close(hn_matcher **m);
 /* Its states outgrew their bound: open another one for new texts. */
 bool hn_matcher_is_full(hn_matcher *m);
 
+/* Finds the masks that take long, as far as they are few: for the thread that opens it, so that those that write texts do not wait. */
+void hn_matcher_prepare(hn_matcher *m);
+
 int32_t hn_matcher_start(hn_matcher *m);
 /* The state after one more token. End tokens (hn_tokenizer_is_end) are allowed at final states alone, and lead to HN_MATCH_ENDED,
  * after which nothing is allowed. */

@@ -10,7 +10,9 @@
 #include "base/mem.h"
 #include "grammar/matcher_private.h"
 
-enum { MAX_CHAIN = 16, ENDLESS = UINT16_MAX, OFTEN = 50 /* visits that pay for a look at all characters */ };
+enum { MAX_THREADS = 512, /* of a state whose mask is found when it is needed */
+       MOST_PREPARED = 24 << 20, /* bytes of states, after which nothing is prepared any more */
+       MAX_CHAIN = 16, ENDLESS = UINT16_MAX, OFTEN = 50 /* visits that pay for a look at all characters */ };
 
 /* ---- chains ---- */
 
@@ -150,7 +152,11 @@ static hn_kept_mask *place_take(hn_matcher *m, size_t words) {
             k->used = false;
             continue;
         }
-        if (!k->bits && !(k->bits = hn_alloc(words * sizeof *k->bits))) return NULL;
+        if (!k->bits) {
+            k->bits = hn_alloc(words * sizeof *k->bits);
+            if (!k->bits) return NULL;
+            m->n_bits++;
+        }
         if (k->state >= 0) m->mask_of[k->state] = 0;
         k->state = -1;
         memset(k->bits, 0, words * sizeof *k->bits);
@@ -185,4 +191,14 @@ const uint64_t *hn_matcher_bits(hn_matcher *m, int32_t state, int *count) {
     m->mask_of[state] = (int32_t)(k - m->masks) + 1;
     *count = k->count;
     return k->bits;
+}
+
+/* States of many threads, and those that come of them, which are behind them. */
+void hn_matcher_prepare(hn_matcher *m) {
+    hn_automaton *a = m->states;
+    int count;
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < a->n_states && hn_automaton_bytes(a) < MOST_PREPARED; i++)
+        if (a->states[i].n > MAX_THREADS && !hn_matcher_bits(m, (int32_t)i, &count)) break;
+    pthread_mutex_unlock(&m->lock);
 }

@@ -48,7 +48,7 @@ struct hn_matcher {
     size_t cap_loops;
     uint32_t closures; /* that were looked for */
     hn_kept_mask *masks;
-    size_t n_masks, hand;
+    size_t n_masks, n_bits, hand; /* n_bits: masks that have bits */
     int32_t *mask_of; /* [states of the automaton] which mask, and one; 0: none */
     size_t cap_mask_of;
 };

@@ -101,6 +101,42 @@ static const char *const gbnf[] = {
     "root ::= <|im_start|> [a-z]+ (<|im_end|> | <file_sep>)?",
 };
 
+/* States of many threads, from number `from` on. */
+static size_t large_states(const hn_matcher *m, size_t from) {
+    size_t n = 0;
+    for (size_t i = from; i < m->states->n_states; i++) n += m->states->states[i].n > 512;
+    return n;
+}
+
+/* What takes long of a grammar of many alternatives is done when it was prepared: a text that is written finds no state of many of them,
+ * and its masks are the same. */
+static void test_prepared(void **state) {
+    (void)state;
+    enum { ALTERNATIVES = 20000, LINE = 24 };
+    char *text = malloc(ALTERNATIVES * LINE);
+    size_t len = 0, words = (size_t)(vocab + 63) / 64;
+    for (int i = 0; i < ALTERNATIVES; i++) len += (size_t)sprintf(text + len, "%svalue number %d", i ? "|" : "", i);
+    uint64_t *mask = malloc(2 * words * sizeof *mask);
+    hn_matcher *m[2];
+    for (int k = 0; k < 2; k++) m[k] = matcher_open(hn_grammar_regex, text);
+    assert_int_equal(large_states(m[0], 0), 1);
+    hn_matcher_prepare(m[1]);
+    const size_t before = m[1]->states->n_states;
+    int32_t at[] = {hn_matcher_start(m[0]), hn_matcher_start(m[1])};
+    for (const char *c = "value number 12345"; *c; c++) {
+        for (int k = 0; k < 2; k++) {
+            assert_true(hn_matcher_mask(m[k], at[k], mask + (size_t)k * words) > 0);
+            at[k] = hn_matcher_bytes(m[k], at[k], c, 1);
+        }
+        assert_memory_equal(mask, mask + words, words * sizeof *mask);
+    }
+    assert_true(large_states(m[0], 1) > 10);
+    assert_int_equal(large_states(m[1], before), 0);
+    for (int k = 0; k < 2; k++) hn_matcher_close(&m[k]);
+    free(mask);
+    free(text);
+}
+
 static void test_masks_are_steps(void **state) {
     (void)state;
     long all = 0;
@@ -285,9 +321,14 @@ static void test_forced(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks_are_steps), cmocka_unit_test(test_masks_of_json),
-                                       cmocka_unit_test(test_keys_twice),      cmocka_unit_test(test_schemas_with_keys_twice),
-                                       cmocka_unit_test(test_ends),            cmocka_unit_test(test_forced),
-                                       cmocka_unit_test(test_spent),           cmocka_unit_test(test_instances)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_prepared),
+                                       cmocka_unit_test(test_masks_are_steps),
+                                       cmocka_unit_test(test_masks_of_json),
+                                       cmocka_unit_test(test_keys_twice),
+                                       cmocka_unit_test(test_schemas_with_keys_twice),
+                                       cmocka_unit_test(test_ends),
+                                       cmocka_unit_test(test_forced),
+                                       cmocka_unit_test(test_spent),
+                                       cmocka_unit_test(test_instances)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
