@@ -108,8 +108,9 @@ typedef struct hunch_model_options {
      * to report that installs its own, as the `hunch` command does. */
     bool mapped;
     bool mapped_experts; /* the same for experts only: the rest is in memory, and experts are paged in as rows choose them */
-    uint64_t grammar_bytes; /* memory of the grammars that it keeps for further requests, but for the newest one, which it keeps in any
-                             * case; 0: 256 MiB */
+    uint64_t grammar_bytes; /* memory of its grammars: of those that are open, and of those that it keeps for further requests, the newest
+                             * one in any case. While the open ones take more, another one is refused (HUNCH_NO_MEMORY). 0: 256 MiB, and
+                             * none is refused */
     bool text_only; /* only the tokenizer and the chat template: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
 
@@ -745,7 +746,7 @@ enum {
     HUNCH_MEMORY_STORES,   /* about what drafters keep of texts, planned as if each text filled its context */
     HUNCH_MEMORY_SAMPLERS,
     HUNCH_MEMORY_DISTS,    /* distributions of drafts */
-    HUNCH_MEMORY_GRAMMARS, /* that the model keeps (grammar_bytes) */
+    HUNCH_MEMORY_GRAMMARS, /* that are open, or that the model keeps (grammar_bytes) */
     HUNCH_MEMORY_BUFFERS,  /* of passes */
     HUNCH_MEMORY_PARTS
 };

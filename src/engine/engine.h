@@ -301,7 +301,6 @@ bool hn_tokens_think(const hunch_model *m, const int32_t *token, size_t n);
 /* ---- grammar_api.c ---- */
 
 hunch_status hn_grammars_open(hunch_model *m, uint64_t bytes, hunch_error *err);
-size_t hn_grammars_bytes(const hunch_model *m); /* of those that are kept */
 void hn_grammars_close(hunch_model *m);
 /* The grammar that the model keeps under a key, which has all that it depends on; else the one that `make` makes of its source. */
 typedef hunch_status hn_grammar_maker(hn_grammar **out, const hunch_model *m, const void *source, hunch_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grammar_api.c - grammars of answers: compiled once for a model, and shared by the texts that obey them. A model keeps the newest ones, so
- * a program that sends the same schema with every request compiles it once, and its masks stay known. They have a budget of memory: those
- * that were not used for longest go, and live as long as texts use them. */
+ * a program that sends the same schema with every request compiles it once, and its masks stay known. They have a budget of memory, with
+ * those that texts use: of the others those that were not used for longest go, and no new one is made while the texts' alone exceed it. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -28,7 +28,8 @@ typedef struct hn_grammars {
     hn_vocab_trie *trie;       /* NULL until the first grammar */
     hunch_grammar **kept;      /* [n] the one that was used last first */
     size_t n, cap;
-    size_t budget;             /* bytes of all, but that one stays in any case */
+    size_t budget;             /* bytes of all, but that one stays in any case, and those that texts use */
+    bool bounded;              /* these have it, too */
     int64_t counted;           /* in the model's account */
     hn_account *account;
 } grammars;
@@ -38,6 +39,7 @@ hunch_status hn_grammars_open(hunch_model *m, uint64_t bytes, hunch_error *err) 
     if (!m->grammars) return hn_fail_memory(err, "a model's grammars", sizeof *m->grammars);
     pthread_mutex_init(&m->grammars->lock, NULL);
     m->grammars->account = &m->account;
+    m->grammars->bounded = bytes > 0;
     m->grammars->budget = bytes == 0 ? USUAL_BYTES : bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX;
     hn_account_add(&m->account, HN_ACCOUNT_GRAMMARS, (int64_t)hn_least_size((size_t)bytes, m->grammars->budget), 0);
     return HUNCH_OK;
@@ -177,26 +179,35 @@ static hunch_grammar *find_kept(const hunch_model *m, const char *key, size_t n)
 
 static size_t bytes_of(const hunch_grammar *g) { return sizeof *g + g->n_key + hn_matcher_memory(g->matcher); }
 
-/* Under the lock: those beyond the budget, which are last, leave the list. */
+/* Under the lock: of those that no text uses the last ones leave the list, as many as are beyond the budget. Returns the bytes of those
+ * that texts use. */
 static size_t shorten(grammars *all) {
-    size_t sum = 0, n = 0;
-    for (; n < all->n; n++) {
-        const size_t bytes = bytes_of(all->kept[n]);
-        if (n > 0 && bytes > all->budget - hn_least_size(sum, all->budget)) break;
+    size_t sum = 0, used = 0, n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const size_t bytes = bytes_of(all->kept[i]);
         sum += bytes;
+        if (atomic_load(&all->kept[i]->users) > 1) used += bytes;
     }
-    while (all->n > n) hunch_grammar_close(&all->kept[--all->n]);
+    for (size_t i = all->n; i-- > 1 && sum > all->budget;) {
+        if (atomic_load(&all->kept[i]->users) > 1) continue;
+        sum -= bytes_of(all->kept[i]);
+        hunch_grammar_close(&all->kept[i]);
+    }
+    for (size_t i = 0; i < all->n; i++)
+        if (all->kept[i]) all->kept[n++] = all->kept[i];
+    all->n = n;
     hn_account_add(all->account, HN_ACCOUNT_GRAMMARS, 0, (int64_t)sum - all->counted);
     all->counted = (int64_t)sum;
-    return sum;
+    return used;
 }
 
-size_t hn_grammars_bytes(const hunch_model *m) {
+/* They grow as texts go on, so they are counted at every use. */
+static size_t used_bytes(const hunch_model *m) {
     grammars *all = m->grammars;
     pthread_mutex_lock(&all->lock);
-    const size_t sum = shorten(all);
+    const size_t used = shorten(all);
     pthread_mutex_unlock(&all->lock);
-    return sum;
+    return used;
 }
 
 /* Without memory for the list it is not kept. */
@@ -215,7 +226,11 @@ hunch_status hn_grammar_shared(hunch_grammar **out, const hunch_model *m, const 
                                const void *source, hunch_error *err) {
     hn_grammar *grammar = NULL;
     hunch_grammar *g = *out = find_kept(m, key, n);
+    const size_t used = used_bytes(m), most = m->grammars->budget;
     if (g) return HUNCH_OK;
+    if (m->grammars->bounded && used > most)
+        return hn_fail(err, HUNCH_NO_MEMORY, "the grammars of texts that run or wait take %zu MiB, which may be %zu: there may be room "
+                       "later", used >> 20, most >> 20);
     hunch_status st = make(&grammar, m, source, err);
     if (!st) st = handle_of(&g, m, &grammar, err);
     if (st) return st;

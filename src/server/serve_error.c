@@ -30,7 +30,9 @@ bool serve_fail_code(serve_error *e, int http, const char *code, const char *par
 
 bool serve_fail_hunch(serve_error *e, const char *param, const hunch_error *err) {
     const int http = err->status == HUNCH_USAGE ? 400 : err->status == HUNCH_NO_MEMORY ? 503 : 500;
-    return serve_fail(e, http, param, "%s", err->message);
+    serve_fail(e, http, param, "%s", err->message);
+    e->retry_after = http == 503;
+    return false;
 }
 
 static const char *type_of(int http) {

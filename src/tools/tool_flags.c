@@ -217,7 +217,7 @@ const tool_flag tool_flags[] = {
     {"--kept-prefixes", NULL, TOOL_TEXT, AT(kept_prefixes), TOOL_SERVE, ENGINE, 0, 0, NULL, "SIZE",
      "of the keys and values of texts that have ended, for others that begin like them; 0: none; default: half of --memory"},
     {"--grammar-memory", NULL, TOOL_TEXT, AT(grammar_memory), TOOL_SERVE, ENGINE, 0, 0, NULL, "SIZE",
-     "of the grammars that are kept for further requests; default 256M"},
+     "of the grammars of running and waiting texts, and of those that are kept for further requests; default 256M"},
     {"--host", NULL, TOOL_TEXT, AT(host), TOOL_SERVE, SERVING | TOOL_BASIC, 0, 0, NULL, "ADDRESS",
      "where it listens; default 127.0.0.1, this machine alone"},
     {"--port", NULL, TOOL_INT, AT(port), TOOL_SERVE, SERVING | TOOL_BASIC, 0, 65535, NULL, "N",
