@@ -264,10 +264,21 @@ static void answer_write(void *user, bool dropped) {
     x->stage = IS_WRITTEN;
 }
 
+/* Behind a long task, on its thread: JSON and grammars take many times the bytes of their texts, in pieces that would stay here. */
+static void memory_return(serve_work *w, bool large) {
+#ifdef __GLIBC__
+    if (large || serve_work_rests(w)) malloc_trim(0);
+#else
+    (void)w, (void)large;
+#endif
+}
+
 static void answer_write_apart(void *user, bool dropped) {
     exchange *x = user;
     answer_write(x, dropped);
+    serve_work *w = x->h->work;
     MHD_resume_connection(x->connection);
+    memory_return(w, false);
 }
 
 /* The whole answer if it is there, else the connection sleeps until it is. */
@@ -347,19 +358,15 @@ static void request_drop(exchange *x) {
 /* A task. What a client that has gone asks is nobody's. A short body may have a grammar that is long to compile. */
 static void request_read(void *user, bool dropped) {
     exchange *x = user;
-    bool large;
     if (dropped || serve_socket_closed(socket_of(x))) request_drop(x);
     else if (x->asked.body || body_read(x)) {
         if (!x->task.is_long && serve_grammar_given(x->asked.body) && work_add(x, request_read, true)) return;
         request_ask(x);
     } else x->stage = IS_READ;
-    large = x->large;
+    serve_work *w = x->h->work;
+    const bool is_long = x->task.is_long, large = x->large;
     MHD_resume_connection(x->connection); /* x may be gone behind this */
-#ifdef __GLIBC__
-    if (large) malloc_trim(0); /* JSON takes many times the bytes of its text, in pieces that would stay here */
-#else
-    (void)large;
-#endif
+    if (is_long) memory_return(w, large);
 }
 
 /* Once it is read. */

@@ -117,6 +117,13 @@ bool serve_work_add(serve_work *w, const char *name, serve_task *task) {
     return ok;
 }
 
+bool serve_work_rests(serve_work *w) {
+    pthread_mutex_lock(&w->lock);
+    const bool rests = !w->ring[1];
+    pthread_mutex_unlock(&w->lock);
+    return rests;
+}
+
 void serve_work_stop(serve_work *w) {
     pthread_mutex_lock(&w->lock);
     w->over = true;

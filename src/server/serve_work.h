@@ -25,6 +25,8 @@ enum { SERVE_CLIENT = 80 }; /* bytes of a client's name */
 serve_work *serve_work_new(int threads, int most);
 /* Puts a task at the end of the client's queue for what is as long. False: that is full. */
 bool serve_work_add(serve_work *w, const char *client, serve_task *task);
+/* Whether no long task waits. */
+bool serve_work_rests(serve_work *w);
 /* Waits for the tasks that run, and drops the others; later ones are dropped at once, on the thread that adds them. */
 void serve_work_stop(serve_work *w);
 void serve_work_free(serve_work *w); /* after it was stopped; NULL is fine */

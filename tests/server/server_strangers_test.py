@@ -82,12 +82,13 @@ def test_memory_is_given_back():
         s.complete(prompt="Once", max_tokens=2)
         before = resident(s)
         zeros = b'{"prompt": "Once", "max_tokens": 2, "x": [' + b"[0, 0],\n" * 500000 + b"0]}"
-        for body in [b'{"prompt": "Once", "max_tokens": 2, "x": [' + b"0,  " * 1000000 + b"0]}", zeros] * 3:
+        smaller = b'{"prompt": "Once", "max_tokens": 2, "x": [' + b"[0, 0],\n" * 100000 + b"0]}"  # which no limit calls large
+        for body in [b'{"prompt": "Once", "max_tokens": 2, "x": [' + b"0,  " * 1000000 + b"0]}", zeros] * 3 + [smaller] * 3:
             a = s.post("/v1/completions", body)
             assert a.status in (200, 400), a.body
         s.complete(prompt="Once", max_tokens=2)
         end = time.monotonic() + 10  # it is given back behind the answer
-        while not SANITIZED and resident(s) > before + 40 * MB:
+        while not SANITIZED and resident(s) > before + 12 * MB:
             assert time.monotonic() < end, (before, resident(s))
             time.sleep(0.05)
 
@@ -113,6 +114,34 @@ def test_others_do_not_wait():
         for t in threads:
             t.join()
         assert not wrong, wrong
+
+
+def test_grammars_that_wait():
+    """Those of requests that run or wait have the memory of --grammar-memory: the next one is refused until they end."""
+    with Server(SERVE, "--grammar-memory", "2M", "--parallel", "1") as s:
+        def body(i):
+            return {"prompt": "Once", "max_tokens": 500, "stream": True, "ignore_eos": True,
+                    "guided_json": {"type": "array", "items": {"enum": ["value %d %d" % (i, k) for k in range(2000)]}}}
+
+        held, refused = [], None
+        for i in range(40):
+            c = s.connect()
+            c.ask("POST", "/v1/completions", body(i))
+            status, headers = c.head()
+            held.append(c)
+            if status == 503:
+                refused = headers
+                break
+            assert status == 200, status
+        assert refused and refused["retry-after"] == "1" and len(held) > 2, (refused, len(held))
+        a = s.post("/v1/completions", body(100))
+        assert a.status == 503 and b"the grammars of texts that run or wait take " in a.body, a.body
+        for c in held:
+            c.close()
+        end = time.monotonic() + 60
+        while s.post("/v1/completions", dict(body(101), stream=False, max_tokens=2)).status == 503:
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
 
 def test_full_queue():
