@@ -401,9 +401,9 @@ typedef struct hunch_engine_options {
     int chunk;                 /* rows of a prompt in a pass, 1 to 512; 0: 128, more for models with many experts, as memory allows.
                                   In recurrent models, 0: 64, a pass keeps one state for later texts; no result depends on it */
     double max_pause;          /* seconds that a round may take because of prompts that are read while other texts decode: of all
-                                  prompts together a round reads as many rows as fit, but at least 16, half of them the oldest
+                                  prompts together a round reads as many rows as fit, but at least 8, half of them the oldest
                                   prompt's, then of those that have least left; 0: twice a round without them and 0.01, at most
-                                  0.1 */
+                                  0.1, but at least 16 rows */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int draft_depth;           /* levels of drafters whose spec gives no depth; 0: their own default */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1

@@ -30,17 +30,18 @@ static double plain_seconds(const hunch_engine *e, int rows) {
     return rows > e->plain_rows && e->plain_rows > 0 ? e->plain_s * rows / e->plain_rows : e->plain_s;
 }
 
-/* As many as the pause allows at the speed of the newest rounds. Of a pause that the user did not choose readers of the other texts
- * notice little: their rounds take about twice as long. */
+/* As many as the pause allows at the speed of the newest rounds, and a few in any case, fewer of a pause that the user chose. Of one that
+ * nobody chose readers of the other texts notice little: their rounds take about twice as long. */
 int hn_prompt_budget(const hunch_engine *e, int beside) {
-    enum { LEAST = 16 };
+    enum { USUAL_LEAST = 16, CHOSEN_LEAST = 8 };
     static const double USUAL = 0.1, UNNOTICED = 0.01;
     const int most = hn_most(e->chunk, HN_MAX_ROWS);
     if (beside == 0) return most;
     const double plain = plain_seconds(e, beside), twice = 2 * plain + UNNOTICED;
     const double pause = e->max_pause > 0 ? e->max_pause : twice < USUAL ? twice : USUAL;
-    const double rows = e->row_s > 0 ? (pause - plain) / (e->row_s + 2 * e->row_dev) : LEAST;
-    return rows > most ? most : rows > LEAST ? (int)rows : LEAST;
+    const int least = e->max_pause > 0 ? CHOSEN_LEAST : USUAL_LEAST;
+    const double rows = e->row_s > 0 ? (pause - plain) / (e->row_s + 2 * e->row_dev) : least;
+    return rows > most ? most : rows > least ? (int)rows : least;
 }
 
 /* What a row of a prompt adds to a round: the mean, and how far rounds are from it: seldom one shall take longer than it may. */
