@@ -49,6 +49,8 @@ library libmicrohttpd-dev libmicrohttpd
 library libcmocka-dev cmocka
 need libvulkan-volk-dev test -e /usr/include/volk.h
 need libvulkan-dev test -e /usr/include/vulkan/vulkan.h
+need libopenmpi-dev mpicc --version
+need openmpi-bin mpirun --version
 need mesa-vulkan-drivers test -e /usr/share/vulkan/icd.d
 need python3 python3 --version
 need python3-pip python3 -m pip --version

@@ -17,6 +17,15 @@ add_test(NAME demo_test COMMAND ${CMAKE_SOURCE_DIR}/tests/demo_test.sh $<TARGET_
   ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf)
 set_tests_properties(no_network_test demo_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
   ENVIRONMENT HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache)
+# Over two ranks of this machine, and for `make test-long` the grid: more ranks, every family. Not sanitized: MPI itself is not.
+if(TARGET hunch_mpi AND NOT HUNCH_SANITIZE)
+  set(machines_test ${CMAKE_SOURCE_DIR}/tests/machines_test.sh $<TARGET_FILE:hunch> $<TARGET_FILE:hunch_mpi> ${CMAKE_SOURCE_DIR}/tests/data)
+  add_test(NAME machines_test COMMAND ${machines_test})
+  add_test(NAME machines_long_test COMMAND ${machines_test} 2 3 4)
+  set_tests_properties(machines_test machines_long_test PROPERTIES TIMEOUT 3600 SKIP_RETURN_CODE 77
+    ENVIRONMENT HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache)
+  set_tests_properties(machines_long_test PROPERTIES LABELS long)
+endif()
 # What is tested is the library as it is built. Most tests compute little themselves, and take longer to optimise than to run.
 set(HUNCH_TESTS_THAT_COMPUTE "^(check_linear|dart_trie|product|trie_build)_test$")
 # The vectorizer ends in an error of its own in loops of fmax, which tests alone have.

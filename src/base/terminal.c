@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* terminal.c - see terminal.h. */
 #include "base/terminal.h"
+#include "base/link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,5 +9,5 @@
 
 bool hn_terminal_obeys(int fd) {
     const char *term = getenv("TERM");
-    return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
+    return isatty(fd) && !hn_link_started() && !(term && strcmp(term, "dumb") == 0);
 }

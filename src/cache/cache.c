@@ -150,9 +150,20 @@ static hunch_status create_table(int32_t **to, size_t n, hunch_error *err) {
     return *to || n == 0 ? HUNCH_OK : hn_fail_memory(err, "page table", n * sizeof **to);
 }
 
+hunch_status hn_cache_plan_row(hn_cache_group *d, hunch_error *err) {
+    size_t least;
+    return plan_row(d, false, &least, err);
+}
+
 /* n_moves, then the moves of each group. */
 static size_t moves_bytes(const hn_cache *c) {
     return sizeof c->n_moves + sizeof *c->move * (size_t)c->n_groups * HN_CACHE_MOVES;
+}
+
+hunch_status hn_cache_open_moves(hn_cache *c, hunch_error *err) {
+    c->move = hn_zalloc((size_t)c->n_groups * HN_CACHE_MOVES, sizeof *c->move);
+    if (!c->move) return hn_fail_memory(err, "rows to move", moves_bytes(c));
+    return c->backend->mem_create(c->backend, HN_MEM_WORK, moves_bytes(c), &c->moves, err);
 }
 
 static hunch_status create_tables(hn_cache *c, hunch_error *err) {
@@ -165,8 +176,7 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     c->keep_idle = c->n_pages;
     c->margin = c->n_units / 16 + 2;
     c->path = hn_zalloc((size_t)c->stride[0], sizeof *c->path);
-    c->move = hn_zalloc((size_t)c->n_groups * HN_CACHE_MOVES, sizeof *c->move);
-    if (!c->seq || !c->free || !c->use || !c->unit || !c->path || !c->move)
+    if (!c->seq || !c->free || !c->use || !c->unit || !c->path)
         return hn_fail_memory(err, "cache tables", (size_t)c->n_pages * (sizeof *c->free + sizeof *c->use));
     hunch_status st = HUNCH_OK;
     for (int g = 0; g < c->n_groups && !st; g++) {
@@ -182,7 +192,7 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     for (int p = 0; p < c->n_pages; p++) c->free[p] = p;
     c->n_free = c->n_pages;
     for (int g = 0; g < c->n_groups; g++) c->idle[g] = (hn_idle_pages){HN_NO_PAGE, HN_NO_PAGE};
-    return c->backend->mem_create(c->backend, HN_MEM_WORK, moves_bytes(c), &c->moves, err);
+    return hn_cache_open_moves(c, err);
 }
 
 static hunch_status create_index(hn_cache *c, hunch_error *err) {
@@ -222,6 +232,11 @@ hunch_status hn_cache_open(hn_cache **out, hn_backend *b, const hn_cache_group *
         return st;
     }
     hn_account_add(b->account, HN_ACCOUNT_PAGES, (int64_t)bytes, 0);
+    st = hn_cache_tell_open(c, err);
+    if (st) {
+        hn_cache_close(&c);
+        return st;
+    }
     *out = c;
     return HUNCH_OK;
 }
@@ -230,6 +245,7 @@ void hn_cache_close(hn_cache **cp) {
     hn_cache *c = *cp;
     *cp = NULL;
     if (!c) return;
+    hn_cache_tell_end(c);
     for (int s = 0; c->seq && s < c->max_seqs; s++)
         for (int g = 0; g < c->n_groups; g++) {
             hn_free(c->seq[s].pages[g]);
@@ -246,6 +262,7 @@ void hn_cache_close(hn_cache **cp) {
     hn_free(c->unit);
     hn_free(c->free);
     hn_free(c->seq);
+    hn_free(c->told);
     hn_free(c);
 }
 
@@ -337,8 +354,12 @@ static void move_alone(const hn_exec *ex, const void *arg) {
 }
 
 void hn_cache_flush(hn_cache *c) {
-    if (hn_cache_moves_ready(c)) c->backend->submit(c->backend, move_alone, c);
+    if (!hn_cache_moves_ready(c)) return;
+    hn_cache_tell_moves(c);
+    hn_cache_flush_taken(c);
 }
+
+void hn_cache_flush_taken(hn_cache *c) { c->backend->submit(c->backend, move_alone, c); }
 
 /* Row `from` of a page will be copied to row `to` of another one, or of the same. */
 static void add_move(hn_cache *c, int group, int32_t from_page, int from, int32_t to_page, int to) {

@@ -214,6 +214,22 @@ int hn_cache_view_rows(const hn_cache_view *v); /* 0: it holds none */
 /* As hn_cache_pages; valid until the next take or release. */
 const int32_t *hn_cache_view_pages(const hn_cache_view *v, int group, int *n_pages);
 
+/* ---- ranks (docs/machines.md) ---- */
+
+/* A cache whose backend has a link to ranks that it leads has one with the same pages on each of them: of the target's groups alone, whose
+ * layers have the heads of that rank. They have no texts and no index: what pages are used for is decided by the leader, which tells them
+ * what a pass reads, and what is to be moved. */
+uint32_t hn_cache_told_id(const hn_cache *c);
+/* From the message HN_TOLD_CACHE; own: the n groups of the rank's part of the target, as hn_kv_groups lists them. */
+hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, const hn_cache_group *own, int n, const void *message, size_t bytes,
+                                hunch_error *err);
+/* What hn_cache_moves_ready made ready, to a message, at most so many bytes; returns the bytes. And from there: returns the bytes read,
+ * 0: it has another form. flush: they are moved at once. */
+size_t hn_cache_most_told(const hn_cache *c);
+size_t hn_cache_put_moves(const hn_cache *c, void *to);
+size_t hn_cache_take_moves(hn_cache *c, const void *from, size_t bytes);
+void hn_cache_flush_taken(hn_cache *c);
+
 /* For tests: true if every page is free, in the index, in tables, or held by a view, and all counts agree. */
 bool hn_cache_valid(const hn_cache *c);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache_private.h - shared by the cache's files. Each calls only those below it:
  *
+ *   cache_told.c     what a leader tells the ranks that have the same pages (docs/machines.md)
  *   cache_share.c    texts: entered into the index, restored from it
  *   cache_view.c     tables of readers that have no rows of their own
  *   cache.c          open and close, the tables of sequences: reserve, commit, rewind
@@ -96,6 +97,8 @@ struct hn_cache {
     int32_t n_moves[HN_MAX_GROUPS];
     hn_mem *moves;                /* of the backend: n_moves, then move, as they were written for the work that moves them */
     int32_t ready[HN_MAX_GROUPS]; /* numbers of these */
+    uint32_t told_id; /* where ranks have such a cache too: its number */
+    void *told;       /* owned: room for a message to them; NULL: none has */
     uint32_t moves_batch;         /* number of the moves that are collected now, from 1 on */
     int32_t *free;    /* [n_free] heap of page numbers: none is below the two behind it, the lowest is the first */
     hn_page_use *use; /* [n_pages] */
@@ -152,6 +155,16 @@ static inline int hn_slot_of_page(const hn_cache *c, int group, int i) {
     const int in_block = c->prefix.node_rows / c->group[group].page_rows;
     return c->first_slot[group] + (in_block > 1 ? i % in_block : 0);
 }
+
+/* ---- cache_told.c ---- */
+
+/* Of a leader whose cache has just been opened: the others open theirs. Of moves that are ready: they move theirs, and at the end. */
+hunch_status hn_cache_tell_open(hn_cache *c, hunch_error *err);
+void hn_cache_tell_moves(hn_cache *c);
+void hn_cache_tell_end(hn_cache *c);
+/* The parts of hn_cache_open, beside its plan. */
+hunch_status hn_cache_plan_row(hn_cache_group *d, hunch_error *err);
+hunch_status hn_cache_open_moves(hn_cache *c, hunch_error *err);
 
 /* ---- cache_pages.c ---- */
 

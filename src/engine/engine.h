@@ -53,6 +53,7 @@ struct hunch_model {
     char unused[200];
     hunch_precision precision;
     bool text_only; /* target is zeroed */
+    struct hn_machines *machines; /* borrowed: those that run its passes with this one; NULL: none do */
 };
 
 /* What text_room.c knows of a text: rows that it has, or is about to read; tokens that it may still get, and is expected to; pages that it

@@ -5,7 +5,8 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "engine/engine.h"
+#include "engine/machines.h"
+#include "engine/program_files.h"
 #include "model/kv_groups.h"
 #include "text/build_info.h"
 
@@ -95,11 +96,26 @@ static const char *level_of(const hn_backend *b) {
     return l.name;
 }
 
+static hunch_status open_loaded(hunch_model *m, hn_source *src, const hn_model_load *load, const hunch_model_options *o, hunch_error *err) {
+    if (!m->machines) return hn_model_open(&m->target, src, load, err);
+    hunch_status st = hn_machines_tell_model(m->machines, src, load, o, err);
+    if (st) return st;
+    st = hn_link_agree(load->link, hn_model_open(&m->target, src, load, err), err);
+    if (!st) hn_machines_begin_model(m->machines, m);
+    return st;
+}
+
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err) {
     if (out) *out = NULL;
     const hn_argument needed[] = {{"out", out}, {"path", path}, {0}};
-    hunch_status st = hn_check_arguments(__func__, needed, err);
-    if (st) return st;
+    const hunch_status st = hn_check_arguments(__func__, needed, err);
+    return st ? st : hn_machines_model_open(out, NULL, path, o, err);
+}
+
+hunch_status hn_machines_model_open(hunch_model **out, hn_machines *machines, const char *path, const hunch_model_options *o,
+                                    hunch_error *err) {
+    hunch_status st;
+    *out = NULL;
     const double start = hn_now();
     hunch_model_options usual;
     hunch_model_options_defaults(&usual);
@@ -109,7 +125,8 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
                           .mapped = o->mapped,
                           .mapped_experts = o->mapped_experts,
                           .progress = o->progress,
-                          .progress_user = o->progress_user};
+                          .progress_user = o->progress_user,
+                          .link = hn_machines_link(machines)};
     hn_source *src = NULL;
     st = hn_isa_parse(o->isa, &load.isa, err);
     if (st) return st;
@@ -121,6 +138,12 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
         hn_free(m);
         return st;
     }
+    if (machines && load.backend) {
+        load.backend->close(load.backend);
+        hn_free(m);
+        return hn_fail(err, HUNCH_USAGE, "--device %s: over ranks passes run on CPUs: expected cpu", o->device);
+    }
+    m->machines = machines;
     m->threads = load.threads;
     m->precision = o->precision;
     m->text_only = o->text_only;
@@ -128,7 +151,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     st = hn_grammars_open(m, o->grammar_bytes, err);
     if (!st) st = hn_source_open(&src, path, err);
     if (!st && !m->text_only)
-        st = hn_model_open(&m->target, src, &load, err);
+        st = open_loaded(m, src, &load, o, err);
     else if (load.backend)
         load.backend->close(load.backend);
     m->level = !st && !m->text_only ? level_of(m->target.backend) : "";
@@ -159,6 +182,7 @@ void hunch_model_close(hunch_model **mp) {
     hunch_model *m = mp ? *mp : NULL;
     if (!m) return;
     *mp = NULL;
+    hn_machines_end_model(m->machines, m);
     hn_grammars_close(m);
     hn_template_free(m->chat);
     hn_template_free(m->chat_tools);

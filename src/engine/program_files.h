@@ -25,4 +25,18 @@ typedef struct hn_expected {
     int layer, layers;                  /* of a tensor of layers: how many have it; 0: it is the model's */
 } hn_expected;
 hunch_status hn_model_expects(const char *path, bool head, void (*each)(void *user, const hn_expected *e), void *user, hunch_error *err);
+
+/* ---- a model over the processes that mpirun has started (docs/machines.md) ---- */
+
+typedef struct hn_machines hn_machines;
+/* *out NULL: mpirun did not start this process, or it is alone. Errors: HUNCH_REFUSED: it did, but there is no MPI, or a rank is another
+ * build or has other arguments; only the leader has a message then. */
+hunch_status hn_machines_open(hn_machines **out, int argc, char **argv, hunch_error *err);
+bool hn_machines_leads(const hn_machines *m);
+/* Of the others: does what the leader tells, until that closes. Errors: what the leader does not know of, after which all have to end. */
+hunch_status hn_machines_follow(hn_machines *m, hunch_error *err);
+void hn_machines_abort(hn_machines *m, int code);
+void hn_machines_close(hn_machines **m); /* NULL is fine */
+/* hunch_model_open of the leader: a model whose passes all of them run. m NULL: as hunch_model_open. */
+hunch_status hn_machines_model_open(hunch_model **out, hn_machines *m, const char *path, const hunch_model_options *o, hunch_error *err);
 #endif

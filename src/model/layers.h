@@ -23,6 +23,8 @@ typedef struct hn_pass_buffers {
     hn_act in;          /* input of a layer half, [hidden]; of HN_INPUT_PAIR [2 * hidden] */
     hn_act mixed;       /* attention output as the input of o, [heads * head_dim] */
     hn_act gated;       /* input of down, [ffn] */
+    hn_act joined;      /* of ranks: input of o or down, as wide as the file has it */
+    hn_buf join_room;   /* of operations that join */
     hn_act sorted;      /* input of a matrix whose inputs have an order of their own, as wide as any; none if no matrix has */
     hn_matrix qkv;      /* q | k | v */
     hn_matrix attended; /* [heads * head_dim] */
@@ -89,7 +91,7 @@ static inline void hn_layer_read(const hn_exec *ex, hn_count n, hn_matrix x, con
 }
 /* The forms of the input of a product by a matrix. */
 static inline int hn_forms_of(const hn_backend *b, const hn_weight *w) {
-    return w->order.mem ? HN_ACT_F32 : b->act_forms(b, w->dtype);
+    return w->order.mem || (w->ins && !w->ins->groups) ? HN_ACT_F32 : b->act_forms(b, w->dtype);
 }
 /* linear, whose inputs are permuted first for matrices that have an order of their own */
 void hn_layer_product(const hn_exec *ex, hn_count n, hn_act in, const hn_linear_out *outs, int n_outs, bool add, const hn_pass_buffers *s);

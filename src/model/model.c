@@ -7,6 +7,7 @@
 #include "model/ffns.h"
 #include "model/head/head_steps.h"
 #include "model/mixers.h"
+#include "model/split.h"
 
 enum { MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 
@@ -15,6 +16,7 @@ static const hn_part whole = {0, 0};
 /* A tensor, or the part of it that belongs where another one would. */
 static hunch_status plan_part(hn_plan *p, hn_tensor_id t, hn_tensor_id of, hn_part part, hunch_error *err) {
     void *to = hn_tensor_place(p->m, of);
+    part = hn_split_part(p->m, of, part);
     const bool pair = hn_role_is_paired(of.role);
     hunch_status st;
     if (hn_tensor_row_of(t.role)->plan) return hn_tensor_row_of(t.role)->plan(p, t, err);
@@ -251,6 +253,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     }
     m->isa = load->isa;
     st = load->backend ? HUNCH_OK
+         : load->link ? hn_ranks_backend_open(&m->backend, load->link, m->pool, load->isa, load->f32, err)
          : load->like ? load->like->open_like(load->like, load->f32, &m->backend, err)
                     : hn_cpu_backend_open(&m->backend, m->pool, load->isa, load->f32, err);
     if (!st && load->account) m->backend->account = load->account;
@@ -258,6 +261,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     hn_head_names names;
     if (!st) st = hn_arch_read(&m->arch, src, err);
     if (!st) st = hn_model_check_operations(m, src, err);
+    if (!st) st = hn_split_open(m, src, err);
     if (!st) m->has_own_head = hn_head_find_own(src, &m->arch, &names);
     if (!st) st = hn_plan_all(&p, m, src, err);
     if (!st) st = check_rest(&p, err);
@@ -267,6 +271,9 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     if (!st) st = hn_backend_failed(m->backend, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
+        st = hn_split_finish(m, src, err);
+    }
+    if (!st) {
         if (load->mapped || m->token_table.by_row || (load->mapped_experts && m->expert_layers > 0)) m->files = src;
         hn_model_choose_forms(m);
     }
@@ -290,6 +297,7 @@ void hn_model_close(hn_model *m) {
     hn_free(m->head.conv);
     hn_steps_close(m);
     hn_layers_free(m);
+    hn_split_close(m);
     hn_arch_fini(&m->arch);
     hn_free(m->each);
     hn_free(m->factors);

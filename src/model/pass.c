@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "model/pass_private.h"
+#include "model/split.h"
 
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
 static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_matrix from, int place) {
@@ -47,6 +48,19 @@ static void layers(const hn_exec *ex, const hn_runner *r) {
     export_boundary(ex, r, r->m->arch.layers);
 }
 
+/* Of ranks: those of the own slice, which the leader gets. */
+static void output_slice(const hn_exec *ex, const hn_runner *r, hn_count n, hn_act in, const hn_output_rows *out, const hn_top *best) {
+    const hn_slices *s = &r->m->split->vocab;
+    const int first = hn_own_first(s), count = hn_own_count(s);
+    hn_output_rows own = *out;
+    hn_top top = *best;
+    assert(!best->map.mem && !best->sums.mem && !best->moments.mem && best->ld_bias == 0);
+    own.y = hn_columns(out->y, first, count);
+    if (top.bias.mem) top.bias = hn_at(top.bias, sizeof(float) * (size_t)first);
+    if (count > 0) ex->ops->linear_top(ex, n, in, &r->m->split->output, &own, &top);
+    ex->ops->join_top(ex, n, s, out, best, r->buf.join_room);
+}
+
 /* Logits of the wanted rows: of all outputs, or of the clusters that are nearest by their centroids. */
 static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
@@ -59,6 +73,10 @@ static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_output_rows out = {a->logit_scale, a->logit_cap, full, r->out.logits};
     hn_top best = hn_runner_top(r, r->out.best);
     if (a->output_bias) best.bias = m->output_bias;
+    if (m->split) {
+        output_slice(ex, r, n, in, &out, &best);
+        return;
+    }
     if (d->kind != HN_OUTPUT_CLUSTERS) {
         ex->ops->linear_top(ex, n, in, &m->output, &out, &best);
         return;
@@ -158,9 +176,11 @@ hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *c
     if (lost) return lost;
     for (int i = 0; i < n; i++)
         if (rows[i].token >= 0) hn_pass_expect(r, rows[i].token);
+    hn_told_begin(r);
     hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
     memcpy(r->run.cache_seq, cache_seq, (size_t)n_seqs * sizeof *cache_seq);
     r->run.moves = hn_cache_moves_ready(r->groups.cache);
+    hn_told_send(r);
     r->run.seconds = hn_now() - start;
     r->out.host_logits = r->out.host_value = r->out.host_sums = r->out.host_moments = NULL;
     r->out.host_best = r->out.host_clusters = NULL;
@@ -215,6 +235,15 @@ hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int
                               const hn_pass_options *more, hunch_error *err) {
     const hunch_status st = hn_pass_begin(r, rows, n, cache_seq, n_seqs, more, err);
     return st ? st : hn_pass_end(r, err);
+}
+
+hunch_status hn_pass_run_followed(hn_runner *r, hunch_error *err) {
+    hn_backend *b = r->m->backend;
+    hunch_status st = check_files(r, err);
+    for (int i = 0; !st && i < r->rows.n; i++)
+        if (r->rows.image->token[i] >= 0) hn_pass_expect(r, r->rows.image->token[i]);
+    if (!st) hn_backend_run(b, forward, r);
+    return st ? st : check_files(r, err);
 }
 
 void hn_pass_set_logit(hn_runner *r, int row, int32_t token, float value) {

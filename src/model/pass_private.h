@@ -168,6 +168,7 @@ struct hn_runner {
     hn_places *places; /* owned: the stage after a block, NULL: none */
     hn_pass_ahead ahead;
     hn_pass_submission run;
+    struct hn_pass_told *told; /* owned: what is told to ranks (pass_told.c); NULL: nothing */
     hn_ticket left[HN_KEPT_LISTS]; /* passes whose end nobody waited for: their seconds are not in `seconds` yet */
     int n_left;
     double seconds;    /* of all passes */
@@ -241,6 +242,19 @@ void hn_ahead_read(hn_runner *r);
 void hn_table_write(const hn_runner *r, hn_buf to, int32_t *kept, const int32_t *table, int n);
 /* Describes the rows of a pass, whose slots are reserved, in the runner's buffers. more: not NULL. */
 void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);
+
+/* After the description of a pass: the numbers of its rows, wherever operations find them. most_seen: hn_rows.most_seen. */
+void hn_pass_counts(hn_runner *r, int most_seen);
+/* pass.c. A pass that the leader has described. */
+hunch_status hn_pass_run_followed(hn_runner *r, hunch_error *err);
+
+/* pass_told.c, of a leader, else nothing: a runner has been opened, and ends; a pass will be described, an entry of page tables has
+ * changed, the pass is described. */
+hunch_status hn_told_open(hn_runner *r, hunch_error *err);
+void hn_told_close(hn_runner *r);
+void hn_told_begin(hn_runner *r);
+void hn_told_table(const hn_runner *r, const int32_t *kept, int n);
+void hn_told_send(hn_runner *r);
 
 /* pass_walk.c. The most steps of a pass: its rows, and for each sequence rows before it, which may all be absorbed, and draft rows of
  * earlier ones. */

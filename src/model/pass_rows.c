@@ -191,6 +191,7 @@ void hn_table_write(const hn_runner *r, hn_buf to, int32_t *kept, const int32_t 
     if (first == last) return;
     memcpy(kept + first, table + first, (size_t)(last - first) * sizeof *table);
     b->write(b, hn_at(to, sizeof *table * (size_t)first), kept + first, (size_t)(last - first) * sizeof *table);
+    hn_told_table(r, kept + first, last - first);
 }
 
 /* Writes the page tables of cache_seq, or of a view, for sequence `seq` of the pass. */
@@ -224,6 +225,15 @@ static void describe_viewers(hn_runner *r, const hn_row *rows, int first, int la
     describe_tables(r, seq, 0, view);
 }
 
+void hn_pass_counts(hn_runner *r, int most_seen) {
+    r->rows.turned.n.most = r->rows.n;
+    for (int g = 0; g < HN_MODEL_GROUPS; g++) {
+        r->rows.group[g].n.most = r->rows.n;
+        r->rows.group[g].n_seqs.most = r->rows.n_seqs;
+        r->rows.group[g].most_seen = most_seen;
+    }
+}
+
 /* The numbers of rows, for the host and in the image. */
 static void write_description(hn_runner *r) {
     hn_backend *b = r->m->backend;
@@ -236,14 +246,9 @@ static void write_description(hn_runner *r) {
     im->n_features = r->features.n;
     im->n_masks = r->head.n_masks;
     im->n_stored = r->head.n_output_rows;
-    r->rows.turned.n.most = r->rows.n;
     int seen = 0;
     for (int i = 0; i < r->rows.n; i++) seen = hn_most(seen, hn_most(im->position[i], im->last[i]) + 1);
-    for (int g = 0; g < HN_MODEL_GROUPS; g++) {
-        r->rows.group[g].n.most = r->rows.n;
-        r->rows.group[g].n_seqs.most = r->rows.n_seqs;
-        r->rows.group[g].most_seen = seen;
-    }
+    hn_pass_counts(r, seen);
     b->write(b, r->rows.image_buf, im, hn_image_bytes(r->rows.n_path));
 }
 

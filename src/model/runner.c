@@ -108,6 +108,11 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
         return st;
     }
     for (int i = 0; i < HN_PASS_ROWS; i++) r->rows.image->each[i] = i;
+    st = hn_told_open(r, err);
+    if (st) {
+        hn_runner_close(&r);
+        return st;
+    }
     *out = r;
     return HUNCH_OK;
 }
@@ -140,6 +145,8 @@ hunch_status hn_runner_open_borrowed(hn_runner **out, const hn_model *m, hn_cach
                                      const hn_head_stores *stores, int max_context, hunch_error *err) {
     const runner_needs needs = {first_group, max_context, usual_sizes, NULL, stores ? *stores : (hn_head_stores){0, 0, 1}, place};
     assert(m->arch.layers > 0 && hn_arch_is_head(&m->arch) == (stores != NULL));
+    if (hn_cache_told_id(cache) > 0)
+        return hn_fail(err, HUNCH_REFUSED, "drafts from keys and values of the model, which ranks divide: run it without mpirun");
     return runner_open(out, m, cache, &needs, err);
 }
 
@@ -151,6 +158,7 @@ void hn_runner_close(hn_runner **rp) {
     hn_runner *r = *rp;
     *rp = NULL;
     if (!r) return;
+    hn_told_close(r);
     hn_places_close(r);
     hn_ahead_close(r);
     hn_buf_room_close(&r->buffers);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/least.h"
+#include "model/arch/latent_desc.h"
 #include "model/ffns.h"
 #include "model/mixers.h"
 #include "model/pass_private.h"
@@ -54,6 +55,16 @@ static hn_matrix room_rows(hn_buf_room *room, const hn_runner *r, int cols) {
     return hn_buf_room_matrix(room, r->rows.max, cols);
 }
 
+/* Of ranks: what joins need beside the own slices. */
+static void list_joins(hn_buf_room *room, hn_runner *r) {
+    const hn_backend *b = r->m->backend;
+    int width = r->m->arch.hidden;
+    for (int i = 0; i < r->m->arch.layers; i++)
+        width = hn_most(width, hn_most(hn_layer_mixed_width(&r->m->arch.layer[i]), r->m->arch.layer[i].ffn_width));
+    r->buf.joined = hn_buf_room_act(room, r->rows.max, width);
+    r->buf.join_room = hn_buf_room_take(room, b->join_room(b, r->rows.max, width, r->out.max_logits, r->out.best.k));
+}
+
 static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
@@ -63,6 +74,7 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->in = hn_buf_room_act(room, r->rows.max, pair ? 2 * a->hidden : a->hidden);
     l->mixed = hn_buf_room_act(room, r->rows.max, w->mix.mixed);
     l->gated = hn_buf_room_act(room, r->rows.max, hn_most(w->ffn.gated, w->token));
+    if (m->split) list_joins(room, r);
     if (m->sorted_width > 0) l->sorted = hn_buf_room_act(room, r->rows.max, m->sorted_width);
     l->qkv = room_rows(room, r, w->mix.qkv);
     l->attended = room_rows(room, r, w->mix.attended);

@@ -51,6 +51,7 @@ struct hn_backend {
     /* A wait takes so long that a round has one: drafts, draws and accepted paths stay there until the target's pass is over
      * (pass_ahead.c). Else the host decides after each pass. */
     bool one_wait;
+    hn_link *link; /* to the other processes that run each pass with this one; NULL: there are none */
     hn_account *account; /* counts its memory, and what others promised of it; NULL: nobody counts */
 
     void (*close)(hn_backend *b);
@@ -100,12 +101,16 @@ struct hn_backend {
     size_t (*attention_scratch)(const hn_backend *b, int max_rows, int heads, const hn_kv *kv, int max_positions);
     size_t (*delta_scratch)(const hn_backend *b, const struct hn_delta *d);
     size_t (*sample_scratch)(const hn_backend *b, int vocab);
+    /* NULL: without ranks. cols: the most that are joined; rows with best lists, and their k. */
+    size_t (*join_room)(const hn_backend *b, int max_rows, int cols, int top_rows, int k);
     /* Whether attention over a cache of this type multiplies numbers of bf16: those of a Q8_0 cache are rounded to it. Else f32. */
     bool (*attention_in_bf16)(const hn_backend *b, hn_dtype cache);
 };
 
 /* The CPU at one level; the pool is borrowed, and does all work before submit returns. Errors: HUNCH_NO_MEMORY. */
 hunch_status hn_cpu_backend_open(hn_backend **out, hn_pool *pool, hn_isa isa, bool f32, hunch_error *err);
+/* The same as a rank of some: with operations that join what ranks have computed. open_like gives one that works alone. */
+hunch_status hn_ranks_backend_open(hn_backend **out, hn_link *link, hn_pool *pool, hn_isa isa, bool f32, hunch_error *err);
 /* The CPU without a pool: sizes and forms alone. Not to be closed. */
 hn_backend *hn_cpu_sizes(void);
 

@@ -23,7 +23,7 @@
 #ifndef HN_OPS_H
 #define HN_OPS_H
 #include "base/dtype.h"
-#include "base/status.h"
+#include "base/link.h"
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
@@ -99,6 +99,15 @@ typedef struct hn_matrix_place {
     size_t step;
 } hn_matrix_place;
 
+/* How columns are divided among ranks (base/link.h): rank r computes [first[r], first[r + 1]). Which they are is the same on all ranks. */
+typedef struct hn_slices {
+    int rank, ranks; /* this process's; of all */
+    bool groups;     /* each begins with a whole group of 64 (HN_GROUP) of a Q8 row */
+    int first[HN_MOST_RANKS + 1];
+} hn_slices;
+static inline int hn_own_first(const hn_slices *s) { return s->first[s->rank]; }
+static inline int hn_own_count(const hn_slices *s) { return s->first[s->rank + 1] - s->first[s->rank]; }
+
 /* A matrix y = W x, [out, in], packed by the backend (the CPU's layout: docs/kernels.md, ops/pack.h); or as it is stored: then it is
  * packed part by part when it is needed, and gives the same bits. */
 typedef struct hn_weight {
@@ -112,6 +121,9 @@ typedef struct hn_weight {
     int experts;         /* 0; or the number of matrices [out, in], of experts or heads */
     bool of_heads;       /* they are those of heads, which every row uses */
     const hn_stored *each; /* [experts] as they are stored, instead of `stored`; NULL: packed */
+    /* Where ranks divide a model's matrices; NULL: this one is whole. outs: it has the own slice of outputs, which are joined; ins: what it
+     * reads has to be joined before. */
+    const hn_slices *outs, *ins;
     hn_buf order;        /* int32 [in]: its rows are sorted so (GPTQ's act order), and read what `permute` made; mem NULL: they are not */
 } hn_weight;
 static inline bool hn_is_stored(const hn_weight *w) { return w->stored.rows || w->each; }
@@ -536,5 +548,14 @@ struct hn_ops {
      * rows may have the same path. A path ends at a row after which no token can be drawn: what follows it is -1. */
     void (*verify_match)(const hn_exec *ex, const hn_match *m);
     void (*beam)(const hn_exec *ex, const hn_beam_level *l);
+    /* Of ranks alone, which call them together; NULL where there are none. room: join_room bytes. */
+
+    /* All columns of rows, of which each rank has its slice. */
+    void (*join)(const hn_exec *ex, hn_count n, const hn_slices *of, hn_matrix y, hn_buf room);
+    /* The same for a product's input: own has the own slice, in F32 or, if slices begin with groups, in the forms of `whole`. */
+    void (*join_act)(const hn_exec *ex, hn_count n, const hn_slices *of, hn_act own, hn_act whole, hn_buf room);
+    /* The leader gets the best of each row, whose lists have those of the own slice, by their indices there; and the rows that are
+     * written, of which each rank has its slice. top: without a map, sums and moments. */
+    void (*join_top)(const hn_exec *ex, hn_count n, const hn_slices *of, const hn_output_rows *out, const hn_top *top, hn_buf room);
 };
 #endif

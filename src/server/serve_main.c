@@ -21,6 +21,7 @@
 #include "server/serve_http.h"
 #include "server/serve_log.h"
 #include "server/serve_socket.h"
+#include "tools/tool_machines.h"
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
 
@@ -324,8 +325,10 @@ int main(int argc, char **argv) {
     mallopt(M_MMAP_THRESHOLD, APART); /* else it grows with what is freed, and heaps of threads keep bodies of 16 MB */
 #endif
     json_set_alloc_funcs(serve_json_alloc, free);
-    int code = tool_serve_parse(&p.o, argc, argv);
+    int code = tool_machines_begin(argc, argv);
     if (code >= 0) return code;
+    code = tool_serve_parse(&p.o, argc, argv);
+    if (code >= 0) return tool_machines_end(code);
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -346,5 +349,5 @@ int main(int argc, char **argv) {
     hn_free(p.names);
     hn_free(p.template_text);
     tool_options_fini(&p.o);
-    return code;
+    return tool_machines_end(code);
 }

@@ -12,6 +12,7 @@
 #include "tool_commands.h"
 #include "tool_foreign.h"
 #include "tool_help.h"
+#include "tool_machines.h"
 #include "tool_output.h"
 
 static const struct {
@@ -25,13 +26,23 @@ static const struct {
                 {TOOL_COMPLETION, tool_completion}, {TOOL_VERSION, tool_version},
                 {TOOL_PLAN, tool_plan},         {TOOL_DEVICES, tool_devices}};
 
+/* Those whose model may be divided among the processes that mpirun starts, and those that any number of them may run. */
+enum {
+    OVER_RANKS = TOOL_RUN | TOOL_CHAT | TOOL_COMPARE | TOOL_BENCH | TOOL_LOGITS | TOOL_SCORE,
+    OF_EACH = TOOL_INSPECT | TOOL_TOKENIZE | TOOL_HELP | TOOL_MANUAL | TOOL_COMPLETION | TOOL_VERSION | TOOL_DEVICES | TOOL_PLAN |
+              TOOL_SERVE
+};
+
 static int command_run(const tool_command *c, int argc, char **argv) {
     size_t i = 0;
     while (programs[i].bit != c->bit) {
         i++;
         assert(i < sizeof programs / sizeof *programs);
     }
-    return tool_exit_code(programs[i].run(argc, argv));
+    const int followed = c->bit & OVER_RANKS ? tool_machines_begin(argc + 1, argv - 1)
+                         : c->bit & OF_EACH  ? -1
+                                             : tool_machines_refuse(argc + 1, argv - 1);
+    return followed >= 0 ? followed : tool_machines_end(tool_exit_code(programs[i].run(argc, argv)));
 }
 
 /* Whether a word in the place of a command is a model. */

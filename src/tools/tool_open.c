@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "tool_drafts.h"
 #include "tool_flags.h"
+#include "tool_machines.h"
 
 int tool_model_missing(void) {
     return tool_usage(
@@ -74,7 +75,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     mo.progress_user = &bar;
     hunch_error err = {0};
     double begun = hn_now();
-    hunch_status st = hunch_model_open(out, o->model, &mo, &err);
+    hunch_status st = hn_machines_model_open(out, tool_machines(), o->model, &mo, &err);
     tool_progress_end(&bar);
     if (load_s)
         *load_s = hn_now() - begun;

@@ -7,10 +7,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/link.h"
 #include "base/terminal.h"
 
 bool tool_is_terminal(FILE *f) {
-    return isatty(fileno(f));
+    return isatty(fileno(f)) && !hn_link_started();
 }
 
 /* "" if it is not set. */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache_told.c - a cache over ranks: what the leader tells the others of its own, and theirs, which are pages without texts. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cache/cache_private.h"
+
+/* HN_TOLD_CACHE */
+typedef struct told_open {
+    hn_told told;
+    int32_t n_groups, n_pages;
+    struct {
+        int32_t kind, layers, type, page_rows, window, head_dim, v_dim, v_in_k, stride;
+        int32_t of_target;
+    } group[HN_MAX_GROUPS];
+} told_open;
+
+uint32_t hn_cache_told_id(const hn_cache *c) { return c->told_id; }
+
+size_t hn_cache_most_told(const hn_cache *c) {
+    size_t bytes = sizeof c->ready;
+    for (int g = 0; g < c->n_groups; g++)
+        if (c->group[g].model_id == 0) bytes += sizeof *c->move * HN_CACHE_MOVES;
+    return bytes;
+}
+
+/* ---- of the leader ----------------------------------------------------------------------------------------------------------- */
+
+hunch_status hn_cache_tell_open(hn_cache *c, hunch_error *err) {
+    hn_link *l = c->backend->link;
+    if (!hn_link_leads(l)) return HUNCH_OK;
+    c->told = hn_alloc(sizeof(hn_told) + hn_cache_most_told(c));
+    if (!c->told) return hn_fail_memory(err, "a message to ranks", hn_cache_most_told(c));
+    c->told_id = ++l->next_id;
+    told_open m = {.told = {HN_TOLD_CACHE, c->told_id}, .n_groups = c->n_groups, .n_pages = c->n_pages};
+    for (int g = 0; g < c->n_groups; g++) {
+        const hn_cache_group *d = &c->group[g];
+        m.group[g].kind = (int32_t)d->kind, m.group[g].layers = d->layers, m.group[g].type = (int32_t)d->type;
+        m.group[g].page_rows = d->page_rows, m.group[g].window = d->window, m.group[g].head_dim = d->head_dim;
+        m.group[g].v_dim = d->v_dim, m.group[g].v_in_k = d->v_in_k, m.group[g].stride = c->stride[g];
+        m.group[g].of_target = d->model_id == 0;
+    }
+    l->send(l, &m, sizeof m);
+    return hn_link_agree(l, HUNCH_OK, err);
+}
+
+size_t hn_cache_put_moves(const hn_cache *c, void *to) {
+    int32_t ready[HN_MAX_GROUPS] = {0};
+    unsigned char *at = (unsigned char *)to + sizeof ready;
+    for (int g = 0; g < c->n_groups; g++) {
+        if (c->group[g].model_id != 0) continue;
+        const size_t bytes = sizeof *c->move * (size_t)c->ready[g];
+        ready[g] = c->ready[g];
+        memcpy(at, c->move + (size_t)g * HN_CACHE_MOVES, bytes);
+        at += bytes;
+    }
+    memcpy(to, ready, sizeof ready);
+    return (size_t)(at - (unsigned char *)to);
+}
+
+void hn_cache_tell_moves(hn_cache *c) {
+    hn_link *l = c->backend->link;
+    if (!c->told) return;
+    *(hn_told *)c->told = (hn_told){HN_TOLD_MOVES, c->told_id};
+    l->send(l, c->told, sizeof(hn_told) + hn_cache_put_moves(c, (hn_told *)c->told + 1));
+}
+
+void hn_cache_tell_end(hn_cache *c) {
+    const hn_told m = {HN_TOLD_CACHE_END, c->told_id};
+    if (c->told) c->backend->link->send(c->backend->link, &m, sizeof m);
+}
+
+/* ---- of the others ------------------------------------------------------------------------------------------------------------- */
+
+/* The groups of the leader's drafters keep their numbers, and have no layers here. */
+static hunch_status take_groups(hn_cache *c, const told_open *m, const hn_cache_group *own, int n, hunch_error *err) {
+    size_t most = 0;
+    c->n_groups = m->n_groups;
+    for (int g = 0; g < m->n_groups; g++) {
+        hn_cache_group *d = &c->group[g];
+        c->stride[g] = m->group[g].stride;
+        *d = (hn_cache_group){.model_id = 1};
+        if (!m->group[g].of_target) continue;
+        if (g >= n || (int32_t)own[g].kind != m->group[g].kind || own[g].kind != HN_CACHE_KV || own[g].layers != m->group[g].layers ||
+            own[g].window != m->group[g].window || own[g].head_dim != m->group[g].head_dim || own[g].v_dim != m->group[g].v_dim ||
+            own[g].v_in_k != m->group[g].v_in_k)
+            return hn_fail(err, HUNCH_REFUSED,
+                           "its heads fall into other groups of layers than the leader's: expected another number of ranks");
+        *d = own[g];
+        d->type = (hn_dtype)m->group[g].type;
+        d->page_rows = m->group[g].page_rows;
+        const hunch_status st = hn_cache_plan_row(d, err);
+        if (st) return st;
+        const size_t bytes = d->row_bytes * (size_t)d->page_rows;
+        most = most > bytes ? most : bytes;
+    }
+    c->page_bytes = (most + 4095) & ~(size_t)4095;
+    return HUNCH_OK;
+}
+
+hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, const hn_cache_group *own, int n, const void *message, size_t bytes,
+                                hunch_error *err) {
+    told_open m;
+    *out = NULL;
+    if (bytes != sizeof m) return hn_fail(err, HUNCH_FAILED, "a message of another form");
+    memcpy(&m, message, sizeof m);
+    hn_cache *c = hn_zalloc(1, sizeof *c);
+    if (!c) return hn_fail_memory(err, "cache", sizeof *c);
+    c->backend = b;
+    c->n_pages = c->n_cold = m.n_pages;
+    hunch_status st = take_groups(c, &m, own, n, err);
+    const size_t all = c->page_bytes * (size_t)c->n_pages, left = hn_backend_memory_left(b);
+    if (!st && all > left)
+        st = hn_fail(err, HUNCH_NO_MEMORY, "pages of its heads need %zu bytes of memory, %zu are available", all, left);
+    if (!st) st = hn_cache_open_moves(c, err);
+    if (!st) st = b->mem_create(b, HN_MEM_PAGES, all, &c->pool, err);
+    if (st) {
+        hn_cache_close(&c);
+        return st;
+    }
+    hn_account_add(b->account, HN_ACCOUNT_PAGES, (int64_t)all, 0);
+    *out = c;
+    return HUNCH_OK;
+}
+
+size_t hn_cache_take_moves(hn_cache *c, const void *from, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)from + sizeof c->ready, *end = (const unsigned char *)from + bytes;
+    if (bytes < sizeof c->ready) return 0;
+    memcpy(c->n_moves, from, sizeof c->n_moves);
+    for (int g = 0; g < HN_MAX_GROUPS; g++) {
+        const size_t moves = sizeof *c->move * (size_t)c->n_moves[g];
+        if (c->n_moves[g] < 0 || c->n_moves[g] > HN_CACHE_MOVES || (size_t)(end - at) < moves) return 0;
+        if (g < c->n_groups) memcpy(c->move + (size_t)g * HN_CACHE_MOVES, at, moves);
+        at += moves;
+    }
+    hn_cache_moves_ready(c);
+    return (size_t)(at - (const unsigned char *)from);
+}

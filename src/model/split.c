@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* split.c - see split.h. */
+#include "model/split.h"
+
+#include <string.h>
+
+#include "base/least.h"
+#include "base/mem.h"
+#include "model/arch/latent_desc.h"
+#include "model/mixers.h"
+
+enum { GROUP = 64, LAST_UNIT = HN_STRIP };
+
+/* ---- slices --------------------------------------------------------------------------------------------------------------- */
+
+/* Whole units, as evenly as they go; the last one may be shorter. The leader has one of the most. */
+static void deal(hn_slices *s, int cols, int unit) {
+    const int units = (cols + unit - 1) / unit;
+    for (int r = 0; r <= s->ranks; r++) s->first[r] = hn_least(cols, unit * ((units * r + s->ranks - 1) / s->ranks));
+}
+
+static void mark_groups(hn_slices *s) {
+    s->groups = true;
+    for (int r = 1; r < s->ranks; r++) s->groups &= s->first[r] % GROUP == 0;
+}
+
+/* Columns of a product's results, which the next product reads: in groups, if there are as many as ranks. */
+static void deal_columns(hn_slices *s, int cols) {
+    deal(s, cols, (cols + GROUP - 1) / GROUP >= s->ranks ? GROUP : LAST_UNIT);
+    mark_groups(s);
+}
+
+static bool has_empty(const hn_slices *s) {
+    for (int r = 0; r < s->ranks; r++)
+        if (s->first[r] == s->first[r + 1]) return true;
+    return false;
+}
+
+/* The heads of a rank: with those of keys that it has whole; or, if there are fewer of these than ranks, a part of the queries of one,
+ * whose keys other ranks have too. */
+typedef struct heads {
+    int first, n, kv_first, kv_n;
+} heads;
+
+static heads heads_of(const hn_layer_desc *d, int rank, int ranks) {
+    const int kv = d->kv_heads, each = d->heads / kv;
+    if (kv >= ranks) {
+        const int from = (kv * rank + ranks - 1) / ranks, to = (kv * (rank + 1) + ranks - 1) / ranks;
+        return (heads){from * each, (to - from) * each, from, to - from};
+    }
+    const int of = rank * kv / ranks, begin = (of * ranks + kv - 1) / kv, end = ((of + 1) * ranks + kv - 1) / kv, with = end - begin;
+    const int from = each * (rank - begin) / with, to = each * (rank - begin + 1) / with;
+    return (heads){of * each + from, to - from, of, 1};
+}
+
+static void deal_heads(hn_slices *s, const hn_layer_desc *d) {
+    const int width = hn_layer_mixed_width(d) / d->heads;
+    for (int r = 0; r < s->ranks; r++) s->first[r] = width * heads_of(d, r, s->ranks).first;
+    s->first[s->ranks] = width * d->heads;
+    mark_groups(s);
+}
+
+/* ---- what is divided ---------------------------------------------------------------------------------------------------------- */
+
+/* NULL, or what of a layer is not divided yet. */
+static const char *undivided(const hn_layer_desc *d) {
+    if (hn_layer_mixers(d) != 1) return "layers with another number of mixers than one";
+    if (!hn_layer_is(d, &hn_mixer_attention)) return d->mixer[0].kind->name;
+    if (hn_layer_has_experts(d)) return "experts";
+    if (!hn_layer_is_dense(d)) return "layers without a feed-forward part";
+    if (d->qk_norm && d->norm_rows) return "norms over the rows of all heads";
+    if (d->kv_back > 0) return "keys and values of an earlier layer";
+    if (d->token_input > 0) return "inputs that each token has for a layer";
+    if (hn_layer_reads_pair(d)) return "draft heads";
+    return NULL;
+}
+
+static hunch_status refuse(const hn_model *m, const hn_source *src, const char *what, hunch_error *err) {
+    return hn_fail(err, HUNCH_REFUSED, "%s: %s: not divided among ranks yet (%s): run it without mpirun", hn_source_path(src), what,
+                   m->arch.architecture);
+}
+
+/* Of each rank something. */
+static hunch_status check_shares(const hn_model *m, const hn_source *src, const hn_layer_split *s, const hn_layer_desc *d,
+                                 hunch_error *err) {
+    const int ranks = s->mixed.ranks;
+    if (!has_empty(&s->mixed) && !has_empty(&s->gated) && !has_empty(&m->split->hidden)) return HUNCH_OK;
+    return hn_fail(err, HUNCH_REFUSED,
+                   "%s: %d heads, %d numbers of a row and %d of a feed-forward part cannot be divided among %d ranks: expected fewer",
+                   hn_source_path(src), d->heads, m->arch.hidden, d->ffn_width, ranks);
+}
+
+static hunch_status split_layer(hn_model *m, const hn_source *src, int i, hunch_error *err) {
+    const hn_layer_desc *d = &m->arch.layer[i];
+    hn_layer_split *s = &m->split->layer[i];
+    hn_layer_desc *own = &m->split->own[i];
+    const char *what = undivided(d);
+    if (what) return refuse(m, src, what, err);
+    s->mixed = s->gated = m->split->hidden;
+    deal_heads(&s->mixed, d);
+    deal_columns(&s->gated, d->ffn_width);
+    const heads h = heads_of(d, s->mixed.rank, s->mixed.ranks);
+    own->heads = h.n;
+    own->kv_heads = h.kv_n;
+    own->ffn_width = hn_own_count(&s->gated);
+    return check_shares(m, src, s, d, err);
+}
+
+hunch_status hn_split_open(hn_model *m, const hn_source *src, hunch_error *err) {
+    const hn_link *l = m->backend->link;
+    const hn_arch *a = &m->arch;
+    const size_t layers = (size_t)a->layers;
+    if (!l) return HUNCH_OK;
+    m->split = hn_zalloc(1, sizeof *m->split);
+    if (m->split) m->split->layer = hn_zalloc(layers, sizeof *m->split->layer);
+    if (m->split) m->split->own = hn_zalloc(layers, sizeof *m->split->own);
+    if (!m->split || !m->split->layer || !m->split->own) return hn_fail_memory(err, "a split of layers", layers * sizeof *m->split->layer);
+    memcpy(m->split->own, a->layer, layers * sizeof *a->layer);
+    m->split->hidden = m->split->vocab = (hn_slices){.rank = l->rank, .ranks = l->ranks};
+    deal_columns(&m->split->hidden, a->hidden);
+    deal(&m->split->vocab, a->vocab, HN_SUM_PART);
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < a->layers; i++) st = split_layer(m, src, i, err);
+    m->run = (hn_layers){m->split->own, a->layers};
+    return st;
+}
+
+void hn_split_close(hn_model *m) {
+    if (!m->split) return;
+    hn_free(m->split->layer);
+    hn_free(m->split->own);
+    hn_free(m->split);
+    m->split = NULL;
+}
+
+/* ---- loading -------------------------------------------------------------------------------------------------------------------- */
+
+/* A part of rows, of which each head has as many. */
+static hn_part part_of_heads(int first, int rows, int all, int from, int n) {
+    const int each = rows / all;
+    return (hn_part){first + each * from, each * n};
+}
+
+static hn_part part_of_slices(int first, const hn_slices *s) { return (hn_part){first + hn_own_first(s), hn_own_count(s)}; }
+
+hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part) {
+    if (m->split && t.role == HN_ROLE_OUTPUT) return hn_split_output(m);
+    if (!m->split || !hn_role_of_layer(t.role)) return part;
+    const hn_layer_desc *d = &m->arch.layer[t.k];
+    uint64_t dims[2];
+    hn_arch_shape(&m->arch, t, dims);
+    const int rows = part.count ? part.count : (int)dims[hn_role_is_vector(t.role) ? 0 : 1];
+    const hn_layer_split *s = &m->split->layer[t.k];
+    const heads h = heads_of(d, s->mixed.rank, s->mixed.ranks);
+    switch (t.role) {
+    case HN_ROLE_Q: case HN_ROLE_Q_BIAS: case HN_ROLE_SINKS:
+    case HN_ROLE_HEADS_GATE: return part_of_heads(part.first, rows, d->heads, h.first, h.n);
+    case HN_ROLE_K: case HN_ROLE_V: case HN_ROLE_K_BIAS:
+    case HN_ROLE_V_BIAS: return part_of_heads(part.first, rows, d->kv_heads, h.kv_first, h.kv_n);
+    case HN_ROLE_GATE: case HN_ROLE_UP: case HN_ROLE_GATE_BIAS:
+    case HN_ROLE_UP_BIAS: return part_of_slices(part.first, &s->gated);
+    case HN_ROLE_O:
+    case HN_ROLE_DOWN: return part_of_slices(part.first, &m->split->hidden);
+    default: return part;
+    }
+}
+
+hn_part hn_split_output(const hn_model *m) {
+    const bool part = m->split && m->backend->link->rank > 0 && hn_own_count(&m->split->vocab) > 0;
+    return part ? part_of_slices(0, &m->split->vocab) : (hn_part){0, 0};
+}
+
+/* The own slice of a matrix that this rank has whole. */
+static hn_weight slice_of(const hn_weight *w, const hn_slices *s) {
+    hn_weight own = *w;
+    const int first = hn_own_first(s);
+    own.out = hn_own_count(s);
+    if (hn_is_stored(w)) {
+        own.stored.rows = (const char *)w->stored.rows + w->stored.row_bytes * (size_t)first;
+        own.stored.first += first;
+        if (w->stored.scales) own.stored.scales += w->stored.scale_bytes * (size_t)first;
+    } else {
+        own.place.at = hn_at(w->place.at, w->place.step * (size_t)(first / HN_STRIP));
+    }
+    return own;
+}
+
+hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err) {
+    if (!m->split) return HUNCH_OK;
+    for (int i = 0; i < m->arch.layers; i++) {
+        hn_layer *l = &m->layer[i];
+        const hn_weight *const read[] = {&l->q, &l->k, &l->v, &l->g, &l->o, &l->gate, &l->up, &l->down};
+        for (size_t k = 0; k < sizeof read / sizeof *read; k++)
+            if (read[k]->order.mem) return refuse(m, src, "matrices whose inputs have an order of their own", err);
+        l->o.ins = &m->split->layer[i].mixed;
+        l->down.ins = &m->split->layer[i].gated;
+        l->o.outs = l->down.outs = &m->split->hidden;
+    }
+    const bool whole = m->output.out == m->arch.vocab;
+    m->split->output = whole ? slice_of(&m->output, &m->split->vocab) : m->output;
+    return HUNCH_OK;
+}

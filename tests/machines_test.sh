@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Models over the processes that mpirun starts (docs/machines.md): for any number of ranks the same logits and texts, bit for bit; what is
+# not divided is refused by name; ranks that differ are refused; when a rank dies nothing wrong is printed.
+#
+#   machines_test.sh HUNCH LIBHUNCH_MPI DATA [RANKS...]    2: a sample of the cases; others (2 3 4): all of them
+set -u
+hunch=$1 library=$2 data=$3
+shift 3
+ranks=${*:-2}
+[ "$ranks" = 2 ] && light=1 || light=
+command -v mpirun > /dev/null && [ -e "$library" ] || { echo "skipped: no MPI (make deps installs it)"; exit 77; }
+mpirun="mpirun --allow-run-as-root --oversubscribe --bind-to none"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+wrong=0
+cases=0
+fail() { echo "WRONG: $*"; wrong=1; }
+over() { # ranks, then a command: mpirun adds lines of its own to errors alone
+    local n=$1
+    shift
+    timeout -k 5 120 $mpirun -n "$n" "$@" < /dev/null
+}
+
+# ---- the same bits --------------------------------------------------------------------------------------------------------------
+
+same() { # a command whose whole standard output is compared
+    "$@" > alone 2> alone.err < /dev/null || fail "alone: $*: $(cat alone.err)"
+    [ -s alone ] || fail "nothing printed: $*"
+    for n in $ranks; do
+        cases=$((cases + 1))
+        over "$n" "$@" > many 2> many.err || fail "$n ranks: $*: $(grep -m1 hunch many.err)"
+        cmp -s alone many || fail "$n ranks: another output: $*"
+    done
+}
+text() { sed 's/.*"text": *"\(\([^"\\]\|\\.\)*\)".*/\1/'; } # of answers as JSON
+same_rows() {
+    "$@" 2> alone.err < /dev/null | text > alone
+    [ "$(wc -l < alone)" -ge 4 ] || fail "no rows: $*: $(cat alone.err)"
+    for n in $ranks; do
+        cases=$((cases + 1))
+        over "$n" "$@" 2> many.err | text > many
+        cmp -s alone many || fail "$n ranks: other rows: $*: $(grep -m1 hunch many.err)"
+    done
+}
+
+stories=$data/models/stories260K/stories260K.f32.gguf baby=$data/models/babyllama105/babyllama105.q8_0.gguf
+begin="Once upon a time there was a girl who had a dog. The dog"
+echo "[1, 5, 9, 11, 3, 7, 2, 14, 6, 8, 10, 12, 5, 9, 11, 3, 7, 2]" > ids.json
+same "$hunch" logits "$baby" --threads 2 -p "$begin" -o -
+same "$hunch" run "$stories" "$begin" -n 60 --temperature 0 --threads 1 --draft ngram --draft suffix --quiet
+for p in "$begin was" "$begin ran" "The cat" "$begin was"; do # batches, and prompts that begin alike
+    printf '{"prompt": "%s"}\n' "$p"
+done > rows.jsonl
+same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 --seed 7 --threads 1 --draft recycle --quiet
+# every family of models: a tiny one of each
+families="llama-gqa qwen3-dense gemma3_text-local"
+[ "$light" ] || families=$(ls "$data/goldens")
+undivided="$(cat "$data/machines/undivided.txt")"
+for family in $families; do
+    case " $undivided " in *[[:space:]]$family[[:space:]]*) continue ;; esac
+    [ -d "$data/goldens/$family" ] || continue
+    case $family in *-assistant) continue ;; esac
+    same "$hunch" logits "$data/goldens/$family" --tokens ids.json --threads 1 --quiet -o -
+done
+if [ -z "$light" ]; then
+    for model in "$stories" "$baby" "$data/models/babyllama105/babyllama105.f32.gguf" "$data/models/stories260K/stories260K.f16.gguf"; do
+        for more in "" "--mapped" "--precision f32" "--kv q8_0" "--kv f32" "--isa ref"; do
+            # heads of 8 have no blocks of 32
+            case "$model$more" in *stories*q8_0) continue ;; esac
+            same "$hunch" logits "$model" --threads 1 -p "$begin" -o - $more
+        done
+        same "$hunch" run "$model" "$begin" -n 100 --seed 3 --threads 2 --quiet
+        same "$hunch" run "$model" "$begin" -n 100 --temperature 0 --threads 1 --draft "model:$stories" --quiet
+    done
+fi
+
+# ---- refused by name --------------------------------------------------------------------------------------------------------------
+
+refused() { # a pattern, then the command
+    local pattern=$1
+    shift
+    cases=$((cases + 1))
+    if timeout -k 5 60 $mpirun "$@" > many 2> many.err < /dev/null; then fail "not refused: $*"; fi
+    grep -q "$pattern" many.err || fail "refused otherwise ($pattern): $*: $(grep -m1 hunch many.err)"
+    [ -s many ] && fail "printed: $*"
+}
+for family in $undivided; do
+    refused "not divided among ranks yet" -n 2 "$hunch" logits "$data/goldens/$family" --tokens ids.json --threads 1 -o -
+    [ "$light" ] && break
+done
+refused "rank 1 on .*started with f32 where the leader has native" \
+    -n 1 "$hunch" run "$stories" x --precision native : -n 1 "$hunch" run "$stories" x --precision f32
+mkdir one two
+cp "$stories" one/m.gguf
+cp "$data/models/stories260K/stories260K.f16.gguf" two/m.gguf
+refused "rank 1 on .*another model than the leader's" -n 1 -wdir "$dir/one" "$hunch" run m.gguf x : -n 1 -wdir "$dir/two" "$hunch" run m.gguf x
+cp "$library" .
+if [ -z "$light" ]; then
+    refused "convert does not run over ranks" -n 2 "$hunch" convert "$stories" -o x.gguf
+    cp "$hunch" other
+    printf x >> other
+    refused "rank 1 on .*another build" -n 1 "$hunch" run "$stories" x : -n 1 "$dir/other" run "$stories" x
+fi
+
+# ---- a rank that dies --------------------------------------------------------------------------------------------------------------
+
+# What was printed is a prefix of the right text, and mpirun says so by its code.
+killed() { # after so many hundredths of a second
+    over 2 "$dir/victim" run "$baby" "$begin" -n 400 --seed 5 --threads 1 --draft none --quiet > many 2> many.err &
+    local job=$! victim=
+    sleep "0.$1"
+    victim=$(pgrep -f "^$dir/victim run $baby" | tail -1)
+    [ "$victim" ] && kill -9 "$victim" 2> /dev/null
+    wait $job
+    local code=$?
+    cases=$((cases + 1))
+    head -c "$(stat -c %s many)" alone | cmp -s - many || fail "killed after 0.$1 s: printed something else"
+    if [ $code -eq 0 ]; then cmp -s alone many || fail "killed after 0.$1 s: code 0"; else ended=$((ended + 1)); fi
+}
+"$hunch" run "$baby" "$begin" -n 400 --seed 5 --threads 1 --draft none --quiet > alone 2> /dev/null < /dev/null
+cp "$hunch" victim
+ended=0
+for after in ${light:+65} ${light:-52 54 56 58 60 62 64 66 68 70 72 74 76 78 80 82 84 86 88 90}; do
+    [ "$after" = 1 ] || killed "$after"
+done
+[ "$light" ] || [ $ended -ge 5 ] || fail "only $ended of the ranks died in the middle"
+
+echo "$cases cases"
+exit $wrong
