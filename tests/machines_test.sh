@@ -54,7 +54,7 @@ for p in "$begin was" "$begin ran" "The cat" "$begin was"; do # batches, and pro
 done > rows.jsonl
 same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 --seed 7 --threads 1 --draft recycle --quiet
 # every family of models: a tiny one of each
-families="llama-gqa qwen3-dense gemma3_text-local"
+families="gemma3_text-local mixtral-top2 deepseek_v3-yarn"
 [ "$light" ] || families=$(ls "$data/goldens")
 undivided="$(cat "$data/machines/undivided.txt")"
 for family in $families; do

@@ -21,7 +21,7 @@ static bool shared_in_steps(const hn_layer_desc *d) { return d->ffn_limit > 0 ||
 /* The shared expert, into the branch. */
 static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_layer_experts *l, hn_act in, const hn_pass_buffers *s) {
     const hn_act gated = hn_act_of(s->gated, d->experts.shared_width, l->shared_forms);
-    const hn_linear_out out = {&l->shared_down, s->branch};
+    const hn_linear_out out = {&l->shared_down, hn_own_columns(&l->shared_down, s->branch)};
     if (d->experts.shared_width == 0) return (hn_shared){0};
     if (shared_in_steps(d)) {
         const hn_glu_in both = {hn_columns(s->gate, 0, gated.in), hn_columns(s->up, 0, gated.in), l->shared_gate_bias, l->shared_up_bias,
@@ -31,9 +31,20 @@ static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_
         ex->ops->glu(ex, s->rows->n, HN_SILU, &both, 1, gated);
     } else
         ex->ops->linear_glu(ex, s->rows->n, in, &l->shared_gate, &l->shared_up, HN_SILU, gated);
-    ex->ops->linear(ex, s->rows->n, gated, &out, 1, false);
-    if (d->experts.shared_bias) ex->ops->add_bias(ex, s->rows->n, s->branch, l->shared_down_bias);
-    return (hn_shared){s->branch, d->experts.shared_gate ? s->shared_gate : hn_no_matrix};
+    ex->ops->linear(ex, s->rows->n, hn_layer_joined(ex, s->rows->n, 1, out.w, gated, s->joined, s), &out, 1, false);
+    if (d->experts.shared_bias) ex->ops->add_bias(ex, s->rows->n, out.y, l->shared_down_bias);
+    return (hn_shared){out.y, d->experts.shared_gate ? s->shared_gate : hn_no_matrix};
+}
+
+/* y = (add: +=) the results of each row's experts, whose inputs of `down` are in gated, and of the shared one. */
+static void finish(const hn_exec *ex, const hn_layer_experts *l, const hn_routing *by, hn_act gated, hn_buf bias, const hn_shared *shared,
+                   bool add, hn_matrix y, const hn_pass_buffers *s) {
+    const hn_count n = s->rows->n;
+    const hn_matrix results = hn_columns(s->expert_out, 0, l->down.out);
+    const hn_act read = hn_layer_joined(ex, n, by->used, &l->down, gated, s->expert_joined, s);
+    ex->ops->experts_linear(ex, n, by, read, &l->down, results);
+    ex->ops->combine(ex, n, by, results, bias, shared, add, hn_own_columns(&l->down, y));
+    hn_layer_join(ex, n, &l->down, y, s);
 }
 
 static void run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
@@ -57,8 +68,7 @@ static void run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_b
     o->route(ex, n, &l->choice, scores, &routing);
     const hn_shared shared = run_shared(ex, d, l, in, s);
     o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
-    o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
-    o->combine(ex, n, &routing, s->expert_out, l->down_bias, &shared, !d->post_norms, d->post_norms ? s->halves : s->x);
+    finish(ex, l, &routing, gated, l->down_bias, &shared, !d->post_norms, d->post_norms ? s->halves : s->x, s);
     if (d->post_norms) o->norm_add(ex, n, s->halves, &m->layer[layer].post_ffn_norm, 1, s->x);
 }
 
@@ -77,8 +87,7 @@ void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, co
     o->route(ex, n, &l->choice, scores, &routing);
     o->norm(ex, n, s->x, &l->norm, in, hn_no_matrix);
     o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
-    o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
-    o->combine(ex, n, &routing, s->expert_out, (hn_buf){NULL, 0}, &none, false, y);
+    finish(ex, l, &routing, gated, (hn_buf){NULL, 0}, &none, false, y, s);
 }
 
 /* ---- the kind -------------------------------------------------------------------------------------------------------------- */
@@ -96,10 +105,10 @@ static int matrices(const hn_layer *l, hn_ffn_matrix w[HN_FFN_MATRICES]) {
 static void forms(const hn_backend *b, const hn_layer_desc *d, hn_layer *l) {
     hn_layer_experts *e = &l->experts;
     e->in_forms = HN_ACT_F32 | b->act_forms(b, e->gate.dtype) | b->act_forms(b, e->up.dtype); /* routers read F32 */
-    e->down_forms = b->act_forms(b, e->down.dtype);
+    e->down_forms = hn_forms_of(b, &e->down);
     if (d->experts.shared_width == 0) return;
     e->in_forms |= b->act_forms(b, e->shared_gate.dtype) | b->act_forms(b, e->shared_up.dtype);
-    e->shared_forms = b->act_forms(b, e->shared_down.dtype);
+    e->shared_forms = hn_forms_of(b, &e->shared_down);
 }
 
 static void widen(hn_ffn_widths *w, const hn_model *m, int layer) {

@@ -11,19 +11,18 @@ static int forms_of(const hn_exec *ex, const hn_linear_out *outs, int n_outs) {
     return forms;
 }
 
-/* A matrix that has the own slice of outputs, and may read what has to be joined. */
-static void run_slice(const hn_exec *ex, hn_count n, hn_act in, const hn_linear_out *out, bool add, const hn_pass_buffers *s) {
-    const hn_slices *ins = out->w->ins, *outs = out->w->outs;
-    const hn_linear_out own = {out->w, hn_columns(out->y, hn_own_first(outs), hn_own_count(outs))};
-    const hn_act whole = hn_act_of(s->joined, out->w->in, forms_of(ex, out, 1));
-    ex->ops->join_act(ex, n, ins, in, whole, s->join_room);
-    ex->ops->linear(ex, n, whole, &own, 1, add);
-    ex->ops->join(ex, n, outs, hn_columns(out->y, 0, outs->first[outs->ranks]), s->join_room);
+hn_act hn_layer_joined(const hn_exec *ex, hn_count n, int each, const hn_weight *w, hn_act own, hn_act room, const hn_pass_buffers *s) {
+    if (!w->ins) return own;
+    const hn_act whole = hn_act_of(room, w->in, ex->backend->act_forms(ex->backend, w->dtype));
+    ex->ops->join_act(ex, n, each, w->ins, own, whole, s->join_room);
+    return whole;
 }
 
 void hn_layer_product(const hn_exec *ex, hn_count n, hn_act in, const hn_linear_out *outs, int n_outs, bool add, const hn_pass_buffers *s) {
-    if (outs->w->outs) {
-        run_slice(ex, n, in, outs, add, s);
+    if (outs->w->outs) { /* of ranks: one matrix, in no order of its own */
+        const hn_linear_out own = {outs->w, hn_own_columns(outs->w, outs->y)};
+        ex->ops->linear(ex, n, hn_layer_joined(ex, n, 1, outs->w, in, s->joined, s), &own, 1, add);
+        hn_layer_join(ex, n, outs->w, outs->y, s);
         return;
     }
     for (int i = 0, end; i < n_outs; i = end) {

@@ -24,6 +24,7 @@ typedef struct hn_pass_buffers {
     hn_act mixed;       /* attention output as the input of o, [heads * head_dim] */
     hn_act gated;       /* input of down, [ffn] */
     hn_act joined;      /* of ranks: input of o or down, as wide as the file has it */
+    hn_act expert_joined; /* the same of experts, for rows times the experts that a row uses */
     hn_buf join_room;   /* of operations that join */
     hn_act sorted;      /* input of a matrix whose inputs have an order of their own, as wide as any; none if no matrix has */
     hn_matrix qkv;      /* q | k | v */
@@ -92,6 +93,15 @@ static inline void hn_layer_read(const hn_exec *ex, hn_count n, hn_matrix x, con
 /* The forms of the input of a product by a matrix. */
 static inline int hn_forms_of(const hn_backend *b, const hn_weight *w) {
     return w->order.mem || (w->ins && !w->ins->groups) ? HN_ACT_F32 : b->act_forms(b, w->dtype);
+}
+/* What a matrix reads of n * each rows: of ranks `own`, the own slice, and all others in `room`, which has as many rows. */
+hn_act hn_layer_joined(const hn_exec *ex, hn_count n, int each, const hn_weight *w, hn_act own, hn_act room, const hn_pass_buffers *s);
+/* The columns of y that a matrix gives; of ranks all of y, once each has given its own. */
+static inline hn_matrix hn_own_columns(const hn_weight *w, hn_matrix y) {
+    return w->outs ? hn_columns(y, hn_own_first(w->outs), hn_own_count(w->outs)) : y;
+}
+static inline void hn_layer_join(const hn_exec *ex, hn_count n, const hn_weight *w, hn_matrix y, const hn_pass_buffers *s) {
+    if (w->outs) ex->ops->join(ex, n, w->outs, hn_columns(y, 0, w->outs->first[w->outs->ranks]), s->join_room);
 }
 /* linear, whose inputs are permuted first for matrices that have an order of their own */
 void hn_layer_product(const hn_exec *ex, hn_count n, hn_act in, const hn_linear_out *outs, int n_outs, bool add, const hn_pass_buffers *s);

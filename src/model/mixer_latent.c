@@ -9,7 +9,7 @@
 #include "base/least.h"
 #include "model/arch/latent_desc.h"
 #include "model/mixers.h"
-#include "model/weights.h"
+#include "model/split.h"
 
 /* The norms inside have an epsilon of their own, whatever the model's is. */
 #define LATENT_EPS 1e-6f
@@ -44,11 +44,12 @@ static hunch_status plan_heads(hn_plan *p, hn_tensor_id t, hunch_error *err) {
     const hn_layer_desc *l = &p->m->arch.layer[t.k];
     weights *w = p->m->layer[t.k].own[0];
     char both[128];
-    if (!OF(l)->split) return hn_plan_heads(p, t, (hn_part){OF(l)->nope, OF(l)->value}, l->heads, &w->k_b, &w->v_b, err);
+    const hn_part heads = hn_split_heads(p->m, t.k);
+    if (!OF(l)->split) return hn_plan_heads(p, t, (hn_part){OF(l)->nope, OF(l)->value}, heads, &w->k_b, &w->v_b, err);
     hn_arch_tensor_name(&p->m->arch, HN_ROLE_KV_B, t.k, both); /* some files have the rows of one tensor too: the same numbers */
     hn_source_take(p->src, both);
-    const hunch_status st = hn_plan_split_heads(p, HN_ROLE_K_B, t.k, &w->k_b, err);
-    return st ? st : hn_plan_split_heads(p, HN_ROLE_V_B, t.k, &w->v_b, err);
+    const hunch_status st = hn_plan_split_heads(p, HN_ROLE_K_B, t.k, heads, &w->k_b, err);
+    return st ? st : hn_plan_split_heads(p, HN_ROLE_V_B, t.k, heads, &w->v_b, err);
 }
 static hunch_status planned(hn_plan *p HN_UNUSED, hn_tensor_id t HN_UNUSED, hunch_error *err HN_UNUSED) {
     return HUNCH_OK; /* with the other one */

@@ -56,13 +56,19 @@ static hn_matrix room_rows(hn_buf_room *room, const hn_runner *r, int cols) {
 }
 
 /* Of ranks: what joins need beside the own slices. */
-static void list_joins(hn_buf_room *room, hn_runner *r) {
+static void list_joins(hn_buf_room *room, hn_runner *r, const widths *w) {
     const hn_backend *b = r->m->backend;
-    int width = r->m->arch.hidden;
-    for (int i = 0; i < r->m->arch.layers; i++)
-        width = hn_most(width, hn_most(hn_layer_mixed_width(&r->m->arch.layer[i]), r->m->arch.layer[i].ffn_width));
+    int width = r->m->arch.hidden, expert = 0;
+    for (int i = 0; i < r->m->arch.layers; i++) {
+        const hn_layer_desc *d = &r->m->arch.layer[i];
+        width = hn_most(width, hn_most(hn_layer_mixed_width(d), hn_most(d->ffn_width, d->experts.shared_width)));
+        expert = hn_most(expert, d->experts.width);
+    }
+    const size_t of_rows = b->join_room(b, r->rows.max, width, r->out.max_logits, r->out.best.k);
+    const size_t of_pairs = b->join_room(b, w->pairs, expert, 0, 0);
     r->buf.joined = hn_buf_room_act(room, r->rows.max, width);
-    r->buf.join_room = hn_buf_room_take(room, b->join_room(b, r->rows.max, width, r->out.max_logits, r->out.best.k));
+    r->buf.expert_joined = hn_buf_room_act(room, w->pairs, expert);
+    r->buf.join_room = hn_buf_room_take(room, of_rows > of_pairs ? of_rows : of_pairs);
 }
 
 static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
@@ -74,7 +80,7 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->in = hn_buf_room_act(room, r->rows.max, pair ? 2 * a->hidden : a->hidden);
     l->mixed = hn_buf_room_act(room, r->rows.max, w->mix.mixed);
     l->gated = hn_buf_room_act(room, r->rows.max, hn_most(w->ffn.gated, w->token));
-    if (m->split) list_joins(room, r);
+    if (m->split) list_joins(room, r, w);
     if (m->sorted_width > 0) l->sorted = hn_buf_room_act(room, r->rows.max, m->sorted_width);
     l->qkv = room_rows(room, r, w->mix.qkv);
     l->attended = room_rows(room, r, w->mix.attended);

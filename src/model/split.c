@@ -9,7 +9,7 @@
 #include "model/arch/latent_desc.h"
 #include "model/mixers.h"
 
-enum { GROUP = 64, LAST_UNIT = HN_STRIP };
+enum { GROUP = 64, LEAST_UNIT = 4 };
 
 /* ---- slices --------------------------------------------------------------------------------------------------------------- */
 
@@ -24,9 +24,11 @@ static void mark_groups(hn_slices *s) {
     for (int r = 1; r < s->ranks; r++) s->groups &= s->first[r] % GROUP == 0;
 }
 
-/* Columns of a product's results, which the next product reads: in groups, if there are as many as ranks. */
+/* Columns of a product's results, which the next product reads: in groups if there are as many as ranks, else in smaller units. */
 static void deal_columns(hn_slices *s, int cols) {
-    deal(s, cols, (cols + GROUP - 1) / GROUP >= s->ranks ? GROUP : LAST_UNIT);
+    int unit = GROUP;
+    while (unit > LEAST_UNIT && (cols + unit - 1) / unit < s->ranks) unit /= 4;
+    deal(s, cols, unit);
     mark_groups(s);
 }
 
@@ -65,9 +67,7 @@ static void deal_heads(hn_slices *s, const hn_layer_desc *d) {
 /* NULL, or what of a layer is not divided yet. */
 static const char *undivided(const hn_layer_desc *d) {
     if (hn_layer_mixers(d) != 1) return "layers with another number of mixers than one";
-    if (!hn_layer_is(d, &hn_mixer_attention)) return d->mixer[0].kind->name;
-    if (hn_layer_has_experts(d)) return "experts";
-    if (!hn_layer_is_dense(d)) return "layers without a feed-forward part";
+    if (!hn_layer_is(d, &hn_mixer_attention) && !hn_layer_is(d, &hn_mixer_latent)) return d->mixer[0].kind->name;
     if (d->qk_norm && d->norm_rows) return "norms over the rows of all heads";
     if (d->kv_back > 0) return "keys and values of an earlier layer";
     if (d->token_input > 0) return "inputs that each token has for a layer";
@@ -84,10 +84,12 @@ static hunch_status refuse(const hn_model *m, const hn_source *src, const char *
 static hunch_status check_shares(const hn_model *m, const hn_source *src, const hn_layer_split *s, const hn_layer_desc *d,
                                  hunch_error *err) {
     const int ranks = s->mixed.ranks;
-    if (!has_empty(&s->mixed) && !has_empty(&s->gated) && !has_empty(&m->split->hidden)) return HUNCH_OK;
+    const bool empty = has_empty(&s->mixed) || has_empty(&m->split->hidden) || (hn_layer_is_dense(d) && has_empty(&s->gated)) ||
+                       (hn_layer_has_experts(d) && has_empty(&s->expert)) || (d->experts.shared_width > 0 && has_empty(&s->shared));
+    if (!empty) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED,
-                   "%s: %d heads, %d numbers of a row and %d of a feed-forward part cannot be divided among %d ranks: expected fewer",
-                   hn_source_path(src), d->heads, m->arch.hidden, d->ffn_width, ranks);
+                   "%s: %d heads, %d numbers of a row and %d of a feed-forward part (experts: %d) cannot be divided among %d ranks: "
+                   "expected fewer", hn_source_path(src), d->heads, m->arch.hidden, d->ffn_width, d->experts.width, ranks);
 }
 
 static hunch_status split_layer(hn_model *m, const hn_source *src, int i, hunch_error *err) {
@@ -96,13 +98,17 @@ static hunch_status split_layer(hn_model *m, const hn_source *src, int i, hunch_
     hn_layer_desc *own = &m->split->own[i];
     const char *what = undivided(d);
     if (what) return refuse(m, src, what, err);
-    s->mixed = s->gated = m->split->hidden;
+    s->mixed = s->gated = s->expert = s->shared = m->split->hidden;
     deal_heads(&s->mixed, d);
     deal_columns(&s->gated, d->ffn_width);
+    deal_columns(&s->expert, d->experts.width);
+    deal_columns(&s->shared, d->experts.shared_width);
     const heads h = heads_of(d, s->mixed.rank, s->mixed.ranks);
     own->heads = h.n;
     own->kv_heads = h.kv_n;
     own->ffn_width = hn_own_count(&s->gated);
+    own->experts.width = hn_own_count(&s->expert);
+    own->experts.shared_width = hn_own_count(&s->shared);
     return check_shares(m, src, s, d, err);
 }
 
@@ -152,17 +158,27 @@ hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part) {
     const int rows = part.count ? part.count : (int)dims[hn_role_is_vector(t.role) ? 0 : 1];
     const hn_layer_split *s = &m->split->layer[t.k];
     const heads h = heads_of(d, s->mixed.rank, s->mixed.ranks);
-    switch (t.role) {
-    case HN_ROLE_Q: case HN_ROLE_Q_BIAS: case HN_ROLE_SINKS:
+    switch ((int)t.role) { /* those of a kind of mixers have no names of the type */
+    case HN_ROLE_Q: case HN_ROLE_Q_BIAS: case HN_ROLE_SINKS: case HN_ROLE_Q_B:
     case HN_ROLE_HEADS_GATE: return part_of_heads(part.first, rows, d->heads, h.first, h.n);
     case HN_ROLE_K: case HN_ROLE_V: case HN_ROLE_K_BIAS:
     case HN_ROLE_V_BIAS: return part_of_heads(part.first, rows, d->kv_heads, h.kv_first, h.kv_n);
     case HN_ROLE_GATE: case HN_ROLE_UP: case HN_ROLE_GATE_BIAS:
     case HN_ROLE_UP_BIAS: return part_of_slices(part.first, &s->gated);
-    case HN_ROLE_O:
-    case HN_ROLE_DOWN: return part_of_slices(part.first, &m->split->hidden);
+    case HN_ROLE_EXPERT_GATE: case HN_ROLE_EXPERT_UP: case HN_ROLE_EXPERT_GATE_BIAS:
+    case HN_ROLE_EXPERT_UP_BIAS: return part_of_slices(part.first, &s->expert);
+    case HN_ROLE_SHARED_GATE: case HN_ROLE_SHARED_UP: case HN_ROLE_SHARED_GATE_BIAS:
+    case HN_ROLE_SHARED_UP_BIAS: return part_of_slices(part.first, &s->shared);
+    case HN_ROLE_O: case HN_ROLE_DOWN: case HN_ROLE_EXPERT_DOWN: case HN_ROLE_EXPERT_DOWN_BIAS: case HN_ROLE_SHARED_DOWN:
+    case HN_ROLE_SHARED_DOWN_BIAS: return part_of_slices(part.first, &m->split->hidden);
     default: return part;
     }
+}
+
+hn_part hn_split_heads(const hn_model *m, int layer) {
+    const hn_layer_desc *d = &m->arch.layer[layer];
+    const heads h = m->split ? heads_of(d, m->split->hidden.rank, m->split->hidden.ranks) : (heads){.n = d->heads};
+    return (hn_part){h.first, h.n};
 }
 
 hn_part hn_split_output(const hn_model *m) {
@@ -194,7 +210,10 @@ hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err
             if (read[k]->order.mem) return refuse(m, src, "matrices whose inputs have an order of their own", err);
         l->o.ins = &m->split->layer[i].mixed;
         l->down.ins = &m->split->layer[i].gated;
-        l->o.outs = l->down.outs = &m->split->hidden;
+        l->experts.down.ins = &m->split->layer[i].expert;
+        l->experts.shared_down.ins = &m->split->layer[i].shared;
+        l->o.outs = l->down.outs = l->experts.down.outs = l->experts.shared_down.outs = &m->split->hidden;
+        l->experts.unit.ld_bias = m->split->own[i].experts.width;
     }
     const bool whole = m->output.out == m->arch.vocab;
     m->split->output = whole ? slice_of(&m->output, &m->split->vocab) : m->output;

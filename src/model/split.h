@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* split.h - a model over ranks (docs/machines.md): which part of it a rank has. The file's description stays whole, for names and shapes;
  * passes run a list of layers of their own (hn_model.run), with the heads and widths of this rank. Matrices are divided by outputs: q, k
- * and v by heads, gate and up by columns, o and down by columns of the stream, the output by parts of the vocabulary. What o and down read
- * and give is joined (layer_product.c). The embedding is everywhere, and the leader has the output whole, since draft heads may use it. */
+ * and v by heads, gate and up by columns, also those of every expert, o and down by columns of the stream, the output by parts of the
+ * vocabulary. What o and down read and give is joined (layer_product.c). The embedding is everywhere, and the leader has the output whole,
+ * since draft heads may use it. */
 #ifndef HN_SPLIT_H
 #define HN_SPLIT_H
 #include "model/weights.h"
 
 typedef struct hn_layer_split {
-    hn_slices mixed, gated; /* columns of what o and down read */
+    hn_slices mixed, gated, expert, shared; /* columns of what o and down read, and down of experts, and of the shared one */
 } hn_layer_split;
 
 struct hn_model_split {
@@ -25,6 +26,7 @@ void hn_split_close(hn_model *m);
 /* The own part of a part of a tensor. */
 hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part);
 hn_part hn_split_output(const hn_model *m);
+hn_part hn_split_heads(const hn_model *m, int layer); /* the own heads of queries */
 /* After the load: matrices get their slices. */
 hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err);
 #endif

@@ -334,18 +334,21 @@ static hunch_status widen_heads(const hn_plan *p, const hn_tensor *t, int first,
 }
 
 /* The matrices of all heads, in a tensor of their own or as rows of one with others, whose matrices are `each` rows apart. */
-static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int each, int heads, hn_weight *w, hunch_error *err) {
-    hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count, .matrices = heads, .each = each};
-    *w = weight_of(p, t, part.count, heads);
+static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int each, hn_part heads, hn_weight *w, hunch_error *err) {
+    const bool some = t->n_dims == 3 && heads.count < (int)t->dims[2];
+    hn_placement it = {.tensor = t, .weight = w, .first = part.first + heads.first * each, .out = part.count, .matrices = heads.count,
+                       .each = each};
+    *w = weight_of(p, t, part.count, heads.count);
     w->of_heads = true;
-    hunch_status st = hn_quantised_fp8(p->src, t, t->n_dims == 3 ? heads : 1, &it.factors, err);
+    hunch_status st = hn_quantised_fp8(p->src, t, t->n_dims == 3 ? (int)t->dims[2] : 1, &it.factors, err);
+    if (!st && some && it.factors.values) st = refuse_matrix(p, t, "has factors of some of its heads", err);
     if (!st && it.factors.values && (part.first % HN_STRIP || each % HN_STRIP)) st = widen_heads(p, t, part.first, each, w, err);
     if (!st) st = check_stays(p, t, w, err);
     if (!st) st = place_matrix(p, t, false, w, err);
     if (st) return st;
     if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
-    count_matrix(p, t, w, heads, hn_plan_stays_in_file(p, w));
+    count_matrix(p, t, w, heads.count, hn_plan_stays_in_file(p, w));
     return HUNCH_OK;
 }
 
@@ -357,30 +360,30 @@ static hn_dtype transposed_type(const hn_plan *p, const hn_tensor *t, int in, in
 }
 
 /* The same, with rows and columns of each matrix exchanged: they are in memory also if others stay in the file. */
-static hunch_status plan_transposed(hn_plan *p, hn_tensor *t, int in, int each, int heads, hn_weight *w, hunch_error *err) {
-    hn_placement it = {.tensor = t, .weight = w, .out = in, .matrices = heads, .each = each, .transposed = true};
+static hunch_status plan_transposed(hn_plan *p, hn_tensor *t, int in, int each, hn_part heads, hn_weight *w, hunch_error *err) {
+    hn_placement it = {.tensor = t, .weight = w, .first = heads.first * each, .out = in, .matrices = heads.count, .each = each,
+                       .transposed = true};
     const hn_dtype type = transposed_type(p, t, in, each);
     const int out = (int)t->dims[0];
     size_t bytes;
-    *w = (hn_weight){.dtype = type, .out = out, .in = in, .experts = heads, .of_heads = true};
+    *w = (hn_weight){.dtype = type, .out = out, .in = in, .experts = heads.count, .of_heads = true};
     hunch_status st = hn_quantised_fp8(p->src, t, 1, &it.factors, err);
     if (st) return st;
     const hn_backend *b = p->m->backend;
-    if (!hn_mul_size(b->matrix_bytes(b, type, out, in), (size_t)heads, &bytes)) return hn_fail_memory(err, t->name, SIZE_MAX);
+    if (!hn_mul_size(b->matrix_bytes(b, type, out, in), (size_t)heads.count, &bytes)) return hn_fail_memory(err, t->name, SIZE_MAX);
     w->place = b->place(b, type, in, (hn_buf){NULL, hn_plan_room(p, bytes)});
     p->item[p->n++] = it;
-    count_matrix(p, t, w, heads, false);
+    count_matrix(p, t, w, heads.count, false);
     return HUNCH_OK;
 }
 
-hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_weight *w, hunch_error *err) {
-    const int heads = p->m->arch.layer[layer].heads;
+hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_part heads, hn_weight *w, hunch_error *err) {
     uint64_t dims[3];
     char name[128];
     hn_tensor *t;
     hn_arch_tensor_name(&p->m->arch, role, layer, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
-    dims[2] = (uint64_t)heads;
+    dims[2] = (uint64_t)p->m->arch.layer[layer].heads;
     const hn_tensor *rows = hn_source_find(p->src, name);
     hunch_status st = rows && rows->n_dims == 2 /* ik_llama.cpp's */ ? need_tensor(p, name, 2, dims[0], dims[1] * dims[2], &t, err)
                                                                      : need_matrices(p, name, dims, &t, err);
@@ -389,7 +392,8 @@ hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_weight 
     return st;
 }
 
-hunch_status hn_plan_heads(hn_plan *p, hn_tensor_id id, hn_part part, int heads, hn_weight *transposed, hn_weight *rows, hunch_error *err) {
+hunch_status hn_plan_heads(hn_plan *p, hn_tensor_id id, hn_part part, hn_part heads, hn_weight *transposed, hn_weight *rows,
+                           hunch_error *err) {
     const int each = part.first + part.count;
     uint64_t dims[2];
     hn_tensor *t;

@@ -74,10 +74,11 @@ hunch_status hn_plan_norm(hn_plan *p, hn_tensor_id id, hn_norm *to, hunch_error 
 hunch_status hn_plan_matrix(hn_plan *p, hn_tensor_id id, hn_part part, bool pair, hn_weight *w, hunch_error *err);
 /* A table whose rows are read where they lie in the file: no part of what a pass reads. */
 hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *err);
-/* A matrix for each head: of a tensor of their own; or two, from one tensor: of each head's part.first + part.count rows the first are the
- * one, with rows and columns exchanged, those of `part` the other. */
-hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_weight *w, hunch_error *err);
-hunch_status hn_plan_heads(hn_plan *p, hn_tensor_id id, hn_part part, int heads, hn_weight *transposed, hn_weight *rows, hunch_error *err);
+/* A matrix for each head of `heads`, of all that the tensor has: of a tensor of their own; or two, from one tensor: of each head's
+ * part.first + part.count rows the first are the one, with rows and columns exchanged, those of `part` the other. */
+hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_part heads, hn_weight *w, hunch_error *err);
+hunch_status hn_plan_heads(hn_plan *p, hn_tensor_id id, hn_part part, hn_part heads, hn_weight *transposed, hn_weight *rows,
+                           hunch_error *err);
 hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err); /* of a placement that is transposed */
 /* Reads the tensor's first n values as floats, to be freed with hn_free; whether numbers are finite, and the error that they are not. */
 hunch_status hn_plan_read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err);

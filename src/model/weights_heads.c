@@ -56,7 +56,7 @@ static void pack_head(const exchange *x, int head) {
     float factors[HN_MAX_HEAD_DIM / HN_F8_TILE + 1];
     for (int column = 0; column < w->out; column += HN_STRIP) {
         for (int k = 0; w->dtype == HN_F8_E4M3 && k * HN_F8_TILE < w->in; k++)
-            factors[k] = factor_at(x, (size_t)head * (size_t)x->it->each + (size_t)k * HN_F8_TILE, (size_t)column);
+            factors[k] = factor_at(x, (size_t)(x->it->first + head * x->it->each + k * HN_F8_TILE), (size_t)column);
         b->pack(b, w, head, column, x->rows + (size_t)column * x->row, x->row, w->dtype == HN_F8_E4M3 ? factors : NULL);
     }
 }
@@ -65,7 +65,7 @@ static hunch_status exchange_all(exchange *x, hunch_error *err) {
     const hn_placement *it = x->it;
     hunch_status st = HUNCH_OK;
     for (int head = 0; !st && head < it->matrices; head++) {
-        const size_t first = (size_t)head * (size_t)it->each;
+        const size_t first = (size_t)it->first + (size_t)head * (size_t)it->each;
         st = hn_source_read(x->p->src, it->tensor, first * x->stored_row, (size_t)it->weight->in * x->stored_row, x->stored, err);
         if (st) return st;
         if (it->weight->dtype == HN_F8_E4M3)

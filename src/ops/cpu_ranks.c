@@ -143,9 +143,9 @@ static void join_form(const hn_exec *ex, int n, const hn_slices *of, const hn_ac
         for (int i = from; i < to; i++) bf16_row(whole, i)[whole->in] = 0;
 }
 
-static void join_act(const hn_exec *ex, hn_count count, const hn_slices *of, hn_act own, hn_act whole, hn_buf room) {
+static void join_act(const hn_exec *ex, hn_count count, int each, const hn_slices *of, hn_act own, hn_act whole, hn_buf room) {
     static const int forms[] = {HN_ACT_Q8, HN_ACT_BF16, HN_ACT_F32};
-    const int n = hn_cpu_number(count), joined = of->groups ? whole.forms : HN_ACT_F32;
+    const int n = hn_cpu_number(count) * each, joined = of->groups ? whole.forms : HN_ACT_F32;
     assert(own.in == hn_own_count(of) && whole.in == of->first[of->ranks] && (own.forms & joined) == joined);
     for (int k = 0; k < 3; k++)
         if (joined & forms[k]) join_form(ex, n, of, &own, &whole, forms[k], room);

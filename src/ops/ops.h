@@ -552,8 +552,9 @@ struct hn_ops {
 
     /* All columns of rows, of which each rank has its slice. */
     void (*join)(const hn_exec *ex, hn_count n, const hn_slices *of, hn_matrix y, hn_buf room);
-    /* The same for a product's input: own has the own slice, in F32 or, if slices begin with groups, in the forms of `whole`. */
-    void (*join_act)(const hn_exec *ex, hn_count n, const hn_slices *of, hn_act own, hn_act whole, hn_buf room);
+    /* The same for a product's input, n * each rows: own has the own slice, in F32 or, if slices begin with groups, in the forms of
+     * `whole`. */
+    void (*join_act)(const hn_exec *ex, hn_count n, int each, const hn_slices *of, hn_act own, hn_act whole, hn_buf room);
     /* The leader gets the best of each row, whose lists have those of the own slice, by their indices there; and the rows that are
      * written, of which each rank has its slice. top: without a map, sums and moments. */
     void (*join_top)(const hn_exec *ex, hn_count n, const hn_slices *of, const hn_output_rows *out, const hn_top *top, hn_buf room);
