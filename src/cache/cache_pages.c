@@ -111,6 +111,7 @@ static int last_unit_of(const hn_cache *c, int32_t page) { return (int)((c->page
 size_t hn_units_bytes(const hn_cache *c, int units) { return hn_least_size(c->unit_bytes * (size_t)units, hn_cache_bytes(c)); }
 
 size_t hn_cache_touched(const hn_cache *c) {
+    if (c->n_warm == 0) return 0; /* the cache of a rank that is told what to do has no units */
     const size_t missing = c->unit[c->n_units - 1].warm ? c->unit_bytes * (size_t)c->n_units - hn_cache_bytes(c) : 0;
     return c->unit_bytes * (size_t)c->n_warm - missing;
 }

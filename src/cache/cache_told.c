@@ -107,7 +107,7 @@ hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, const hn_cache_gr
     hn_cache *c = hn_zalloc(1, sizeof *c);
     if (!c) return hn_fail_memory(err, "cache", sizeof *c);
     c->backend = b;
-    c->n_pages = c->n_cold = m.n_pages;
+    c->n_pages = m.n_pages;
     hunch_status st = take_groups(c, &m, own, n, err);
     const size_t all = c->page_bytes * (size_t)c->n_pages, left = hn_backend_memory_left(b);
     if (!st && all > left)
