@@ -58,7 +58,7 @@ families="gemma3_text-local mixtral-top2 deepseek_v3-yarn"
 [ "$light" ] || families=$(ls "$data/goldens")
 undivided="$(cat "$data/machines/undivided.txt")"
 for family in $families; do
-    case " $undivided " in *[[:space:]]$family[[:space:]]*) continue ;; esac
+    case " $undivided " in *[[:space:]]${family}[[:space:]]*) continue ;; esac
     [ -d "$data/goldens/$family" ] || continue
     case $family in *-assistant) continue ;; esac
     same "$hunch" logits "$data/goldens/$family" --tokens ids.json --threads 1 --quiet -o -
