@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of models whose layers differ from each other, for random_model.py: latent attention (DeepSeek, GLM-4.7-Flash), Gemma 4
-and LFM2.
+"""Shapes of models whose layers differ from each other, for random_model.py: latent attention (DeepSeek, GLM-4.7-Flash), Gemma 4,
+LFM2, OLMo 3 and Laguna.
 
 Each function gives keys (name without the family's prefix, value), matrices (tensor, name that decides its type, rows, columns, layer)
 and vectors (tensor, values)."""
@@ -30,6 +30,17 @@ LFM2 = {  # layers, hidden, ffn, heads, kv heads, vocabulary, rows of a convolut
 LFM2_MOE = {  # the same, then experts, of a row, width, dense layers
     "lfm2.5-8b-a1b-8layers": (8, 2048, 7168, 32, 8, 128000, 3, (2, 6), 32, 4, 1792, 2),
     "lfm2.5-8b-a1b": (24, 2048, 7168, 32, 8, 128000, 3, (2, 6, 10, 14, 18, 21), 32, 4, 1792, 2),
+}
+
+OLMO3 = {  # layers, hidden, ffn, heads, kv heads, vocabulary, window, period of full layers
+    "olmo3-7b": (32, 4096, 11008, 32, 32, 100278, 4096, 4),
+    "olmo3-7b-4layers": (4, 4096, 11008, 32, 32, 100278, 4096, 4),
+    "olmo3-tiny": (4, 256, 512, 4, 4, 4096, 64, 4),
+}
+LAGUNA = {  # layers, hidden, ffn, heads of full and of other layers, kv heads, head size, vocabulary, window, experts, of a row, width, scale
+    "laguna-xs.2": (40, 2048, 8192, 48, 64, 8, 128, 100352, 512, 256, 8, 512, 2.5),
+    "laguna-xs.2-4layers": (4, 2048, 8192, 48, 64, 8, 128, 100352, 512, 256, 8, 512, 2.5),
+    "laguna-tiny": (4, 256, 512, 4, 6, 2, 64, 4096, 64, 32, 4, 64, 2.5),
 }
 
 
@@ -190,7 +201,66 @@ def lfm2(shape, _):
     return keys, matrices, vectors
 
 
-FAMILIES = {"deepseek2": (LATENT, latent), "gemma4": (GEMMA4, gemma4), "lfm2": (LFM2, lfm2), "lfm2moe": (LFM2_MOE, lfm2)}
+def attention(hidden, heads, kv, dim):
+    """Matrices of a layer's attention."""
+    return [("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden), ("attn_output", hidden, heads * dim)]
+
+
+def untied(layers, vocab, hidden, layer):
+    """Matrices and vectors of a model with an output matrix, whose layers `layer` gives as (parts, vectors)."""
+    matrices = [("token_embd.weight", "token_embd", vocab, hidden, -1), ("output.weight", "output", vocab, hidden, -1)]
+    vectors = [("output_norm.weight", np.ones(hidden))]
+    for i in range(layers):
+        parts, more = layer(i)
+        matrices += [(f"blk.{i}.{name}.weight", name, rows, cols, i) for name, rows, cols in parts]
+        vectors += [(f"blk.{i}.{name}", values) for name, values in more]
+    return matrices, vectors
+
+
+def olmo3(shape, _):
+    layers, hidden, ffn, heads, kv, vocab, window, period = shape
+    dim = hidden // heads
+    keys = {"block_count": layers, "context_length": 65536, "embedding_length": hidden, "feed_forward_length": ffn,
+            "attention.head_count": heads, "attention.head_count_kv": kv, "attention.layer_norm_rms_epsilon": 1e-6, "vocab_size": vocab,
+            "attention.sliding_window": window, "attention.sliding_window_pattern": [(i + 1) % period != 0 for i in range(layers)],
+            "rope.freq_base": 5e5, "rope.scaling.type": "yarn", "rope.scaling.factor": 8.0,
+            "rope.scaling.original_context_length": 8192}
+    widths = {"attn_q_norm": heads * dim, "attn_k_norm": kv * dim, "post_attention_norm": hidden, "post_ffw_norm": hidden}
+    parts = attention(hidden, heads, kv, dim) + [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)]
+    return keys, *untied(layers, vocab, hidden, lambda i: (parts, [(f"{n}.weight", np.ones(w)) for n, w in widths.items()]))
+
+
+def laguna_layer(i, shape):
+    _, hidden, ffn, full, others, kv, dim, _, _, count, _, width, _ = shape
+    heads = others if i % 4 else full
+    vectors = [(f"{n}.weight", np.ones(w)) for n, w in
+               {"attn_norm": hidden, "ffn_norm": hidden, "attn_q_norm": dim, "attn_k_norm": dim}.items()]
+    parts = attention(hidden, heads, kv, dim) + [("attn_gate", heads, hidden)]
+    if i == 0:
+        return parts + [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)], vectors
+    vectors += [("ffn_gate_inp.weight", np.random.default_rng(i).standard_normal((count, hidden)) / hidden ** 0.5),
+                ("exp_probs_b.bias", np.zeros(count))]
+    return parts + [("ffn_gate_exps", (count, width), hidden), ("ffn_up_exps", (count, width), hidden),
+                    ("ffn_down_exps", (count, hidden), width), ("ffn_gate_shexp", width, hidden), ("ffn_up_shexp", width, hidden),
+                    ("ffn_down_shexp", hidden, width)], vectors
+
+
+def laguna(shape, _):
+    layers, hidden, ffn, full, others, kv, dim, vocab, window, count, used, width, scale = shape
+    keys = {"block_count": layers, "context_length": 131072, "embedding_length": hidden, "feed_forward_length": ffn,
+            "attention.head_count": [others if i % 4 else full for i in range(layers)], "attention.head_count_kv": kv,
+            "attention.key_length": dim, "attention.value_length": dim, "attention.layer_norm_rms_epsilon": 1e-6, "vocab_size": vocab,
+            "attention.sliding_window": window, "attention.sliding_window_pattern": [i % 4 != 0 for i in range(layers)],
+            "rope.freq_base": 5e5, "rope.freq_base_swa": 1e4, "rope.dimension_count": dim // 2, "rope.dimension_count_swa": dim,
+            "rope.scaling.type": "yarn", "rope.scaling.factor": 32.0, "rope.scaling.original_context_length": 4096,
+            "expert_count": count, "expert_used_count": used, "expert_feed_forward_length": width,
+            "expert_shared_feed_forward_length": width, "expert_weights_scale": scale, "expert_weights_norm": True,
+            "expert_gating_func": 2, "leading_dense_block_count": 1}
+    return keys, *untied(layers, vocab, hidden, lambda i: laguna_layer(i, shape))
+
+
+FAMILIES = {"deepseek2": (LATENT, latent), "gemma4": (GEMMA4, gemma4), "lfm2": (LFM2, lfm2), "lfm2moe": (LFM2_MOE, lfm2),
+            "olmo2": (OLMO3, olmo3), "laguna": (LAGUNA, laguna)}
 
 
 def find(name, blocks):
@@ -209,6 +279,8 @@ def put_keys(w, family, keys):
             w.add_bool(full, value)
         elif isinstance(value, float):
             w.add_float32(full, value)
+        elif isinstance(value, str):
+            w.add_string(full, value)
         elif isinstance(value, list):
             w.add_array(full, value)
         else:

@@ -210,6 +210,7 @@ typedef struct hn_arch_files {
     double rotated, logit_divisor;
     /* how a GGUF tells YaRN: its bounds are not rounded; mscale_all_dim scales the scores of attention, and it has a tenth of that */
     bool yarn_exact, yarn_scores;
+    bool yarn_amplitude; /* its yarn_attn_factor is the amplitude of cos and sin, whatever the factor is */
     int usual_scaling; /* HN_SCALING_..., of a factor without a type */
 } hn_arch_files;
 
@@ -366,7 +367,7 @@ extern const hn_key_row hn_moe_keys[], hn_moe_of_deepseek[], hn_moe_of_v3[], hn_
 #define HN_USED(names, folder) {HN_LAYER(INT, experts.used), "expert_used_count", names, 1, HN_MAX_USED, {NAN, folder}}
 #define HN_SHARED(names, folder) {HN_MODEL(INT, files.shared_experts), "expert_shared_count", names, 0, HN_MAX_EXPERTS, {0, folder}, \
                                   .written = hn_moe_shared_count}
-#define HN_SHARED_NAME(role, part, name) {HN_ROLE_SHARED_##role, NULL, "model.layers.%d.mlp." part name, NULL}
+#define HN_SHARED_NAME(role, part, name) {HN_ROLE_SHARED_##role, NULL, "model.layers.%d." part name, NULL}
 #define HN_SHARED_NAMES(part) HN_SHARED_NAME(GATE, part, ".gate_proj.weight"), HN_SHARED_NAME(GATE_BIAS, part, ".gate_proj.bias"), \
                               HN_SHARED_NAME(UP, part, ".up_proj.weight"), HN_SHARED_NAME(UP_BIAS, part, ".up_proj.bias"), \
                               HN_SHARED_NAME(DOWN, part, ".down_proj.weight"), HN_SHARED_NAME(DOWN_BIAS, part, ".down_proj.bias")

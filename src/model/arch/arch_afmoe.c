@@ -41,7 +41,7 @@ static const hn_role_other names[] = {{HN_ROLE_PRE_FFN_NORM, NULL, "model.layers
                                       {HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.router.gate.weight",
                                        "model.layers.%d.mlp.router.gate.weight"},
                                       {HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.mlp.expert_bias", NULL},
-                                      HN_SHARED_NAMES("shared_experts"), HN_NAMES_END};
+                                      HN_SHARED_NAMES("mlp.shared_experts"), HN_NAMES_END};
 const hn_family hn_family_afmoe = {
     .gguf_name = "afmoe", .hf_type = "afmoe", .names = names,
     .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_moe_keys, hn_moe_of_v3, hn_moe_normalised, keys}, .finish = finish};

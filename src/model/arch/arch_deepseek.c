@@ -166,7 +166,7 @@ static const hn_key_row of_glm[] = {
     {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"}, /* without one the first is dense, as its reference has it */
     HN_ROWS_END};
 
-static const hn_role_other names[] = {HN_SHARED_NAMES("shared_experts"), HN_NAMES_END};
+static const hn_role_other names[] = {HN_SHARED_NAMES("mlp.shared_experts"), HN_NAMES_END};
 
 #define SHARED hn_next_layers, hn_attention_bias_keys, hn_moe_keys, hn_moe_of_deepseek
 #define FAMILY(type, ...) {.gguf_name = "deepseek2", .hf_type = type, .names = names, .keys = {SHARED, __VA_ARGS__}, \

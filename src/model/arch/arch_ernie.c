@@ -48,7 +48,7 @@ static const hn_key_row moe[] = {
     {HN_MODEL(BOOL, output_bias), "?output.bias", "use_bias", 0, 1},
     HN_ROWS_END};
 static const hn_role_other names[] = {
-    {HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.mlp.moe_statics.e_score_correction_bias", NULL}, HN_SHARED_NAMES("shared_experts"),
+    {HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.mlp.moe_statics.e_score_correction_bias", NULL}, HN_SHARED_NAMES("mlp.shared_experts"),
     HN_NAMES_END};
 const hn_family hn_family_ernie4_5_moe = {.gguf_name = "ernie4_5-moe", .hf_type = "ernie4_5_moe", .pairs = true, .folder_pairs = true,
                                           .unread = "mtp_emb_norm. mtp_hidden_norm. mtp_linear_proj. mtp_block.",

@@ -57,7 +57,7 @@ static const hn_key_row moe[] = {
     {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
     HN_ROWS_END};
 static const hn_role_other names[] = {{HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.mlp.e_score_correction_bias", NULL},
-                                      HN_SHARED_NAMES("shared_experts"), HN_NAMES_END};
+                                      HN_SHARED_NAMES("mlp.shared_experts"), HN_NAMES_END};
 
 const hn_family hn_family_exaone_moe = {
     .gguf_name = "exaone-moe", .hf_type = "exaone_moe", .names = names,

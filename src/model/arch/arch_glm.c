@@ -15,7 +15,7 @@ static const hn_key_row keys[] = {
     HN_ROWS_END};
 
 static const hn_role_other names[] = {
-    {HN_ROLE_FFN_NORM, "blk.%d.post_attention_norm.weight", NULL, NULL}, HN_SHARED_NAMES("shared_experts"), HN_NAMES_END};
+    {HN_ROLE_FFN_NORM, "blk.%d.post_attention_norm.weight", NULL, NULL}, HN_SHARED_NAMES("mlp.shared_experts"), HN_NAMES_END};
 
 const hn_family hn_family_glm4_moe = {.gguf_name = "glm4moe", .hf_type = "glm4_moe", .names = names,
                                       .keys = {hn_next_layers, hn_moe_keys, hn_moe_of_deepseek, hn_moe_of_v3, keys}};

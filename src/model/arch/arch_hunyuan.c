@@ -37,7 +37,7 @@ static const hn_key_row moe[] = {
     HN_ROWS_END};
 static const hn_role_other moe_names[] = {NORM_NAMES, {HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.gate.wg.weight",
                                                        "model.layers.%d.mlp.gate.wg.weight"},
-                                          HN_SHARED_NAMES("shared_mlp"), HN_NAMES_END};
+                                          HN_SHARED_NAMES("mlp.shared_mlp"), HN_NAMES_END};
 const hn_family hn_family_hunyuan_v1_moe = {
     .gguf_name = "hunyuan-moe", .hf_type = "hunyuan_v1_moe", .names = moe_names,
     .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_moe_keys, hn_moe_normalised, keys, late, moe}, .finish = each_used};
@@ -56,13 +56,13 @@ static const hn_key_row hy3[] = {
     {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", NULL, 0, 1 << 20, .follows = width_of_none,
      .written = uneven_width},
     {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "router_scaling_factor", 0, 1e6, {1, 2.826}, .written = hn_unusual_choice},
-    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", NULL, 0, 1024, {1, 1}, .written = hn_moe_first},
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", NULL, 0, 1024, {0, 1}, .written = hn_moe_first},
     {HN_LAYER(BOOL, experts.shared_bias), "?blk.0.ffn_gate.bias", "mlp_bias", 0, 1},
     {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
     HN_ROWS_END};
 static const hn_role_other hy3_names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.router.gate.weight", NULL},
-                                          {HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.mlp.expert_bias", NULL},
-                                          HN_SHARED_NAMES("shared_mlp"), HN_NAMES_END};
+                                          {HN_ROLE_ROUTER_BIAS, "blk.%d.exp_probs_b", "model.layers.%d.mlp.expert_bias", NULL},
+                                          HN_SHARED_NAMES("mlp.shared_mlp"), HN_NAMES_END};
 const hn_family hn_family_hy_v3 = {
     .gguf_name = "hy_v3", .hf_type = "hy_v3", .names = hy3_names,
     .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_mlp_bias_keys, hn_next_layers, hn_moe_keys, hn_moe_of_v3, hn_moe_normalised,

@@ -7,6 +7,8 @@
 
 #include "model/arch/arch.h"
 
+enum { USUAL_PERIOD = 4 };
+
 /* A gate for each head, true or by name; or for each number, false or by name. */
 static hunch_status read_gate(const hn_key_reading *r, const hn_key_row *k HN_UNUSED, double *v, hunch_error *err) {
     const json_t *said = hn_source_config(r->src, "gating");
@@ -21,13 +23,22 @@ static hunch_status read_gate(const hn_key_reading *r, const hn_key_row *k HN_UN
                          hn_source_path(r->src));
 }
 
+/* Which layers have a window: a list; else in a folder none, in a GGUF all but the first of each four. */
+static hunch_status mark_windows(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
+    const hn_array *list = NULL;
+    hn_key_buf key;
+    const hunch_status st = hn_family_windows(a, src, hn_family_key_of(&key, a->family, HN_PATTERN, NULL, 1, 1024, 1), window, err);
+    const bool listed = a->files.form == HN_SOURCE_HF || (!hn_source_array(src, key.name, &list, NULL) && list);
+    for (int i = 0; !st && !listed && i < a->layers; i++) a->layer[i].window = i % USUAL_PERIOD ? window : 0;
+    return st;
+}
+
 static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool gguf = a->files.form == HN_SOURCE_GGUF;
     const hn_key heads = {NULL, "num_attention_heads_per_layer", 1, 1024, a->layer[0].heads},
                  part = {NULL, "rope_parameters.sliding_attention.partial_rotary_factor", 0.01, 1, 1};
     double each[HN_MOST_LAYERS], turned = 1;
-    hn_key_buf key;
-    hunch_status st = hn_family_windows(a, src, hn_family_key_of(&key, a->family, HN_PATTERN, NULL, 1, 1024, 1), a->layer[0].window, err);
+    hunch_status st = mark_windows(a, src, a->layer[0].window, err);
     if (!st) st = hn_family_numbers(a, src, &heads, true, each, err);
     for (int i = 0; !st && i < a->layers; i++) {
         if (!gguf) a->layer[i].heads = (int)each[i];
@@ -50,6 +61,7 @@ static const hn_key_row keys[] = {
     {HN_LAYER(LIST, window), HN_PATTERN, "layer_types", .each = hn_layer_slides, .written = hn_any_window},
     {HN_LAYER(INT, heads), "attention.head_count", "num_attention_heads", 1, 1024, {NAN, NAN}, HN_EACH},
     {HN_MODEL(REAL, files.rotated), .usual = {1, 0.5}, .read = read_rotated},
+    HN_ALWAYS(HN_MODEL(BOOL, files.yarn_amplitude), 1),
     {HN_LAYER(BOOL, gate.of_numbers), NULL, "gating", .read = read_gate}, HN_ALWAYS(HN_LAYER(BOOL, gate.softplus), 1),
     HN_EXPERTS("num_experts num_local_experts", 256), HN_USED("num_experts_per_tok", 8),
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 512}},

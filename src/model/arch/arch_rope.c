@@ -265,9 +265,9 @@ static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, h
     return st;
 }
 
-/* cos and sin are multiplied by the usual amplitude times attn_factor; a yarn_attn_factor with another value is
- * refused, since other programs interpret it in two ways. */
-static hunch_status gguf_yarn(const hn_key_reading *from, hn_scaling *s, double times, hunch_error *err) {
+/* cos and sin are multiplied by the usual amplitude times attn_factor (*times); a yarn_attn_factor with another value is
+ * refused, since other programs interpret it in two ways, but of families whose writers have one. */
+static hunch_status gguf_yarn(const hn_key_reading *from, hn_scaling *s, double *times, hunch_error *err) {
     const hn_arch *a = from->a;
     const hn_source *src = from->src;
     double ext = 1, said = 0;
@@ -277,7 +277,8 @@ static hunch_status gguf_yarn(const hn_key_reading *from, hn_scaling *s, double 
     if (a->files.yarn_scores) s->mscale = s->mscale_all *= 10;
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_ext_factor", 1, 1, 1, &ext, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_attn_factor", 1e-3, 1e3, 0, &said, err);
-    const double amplitude = hn_rope_usual_amplitude(s) * times;
+    if (a->files.yarn_amplitude && said > 0) *times = said / hn_rope_usual_amplitude(s);
+    const double amplitude = hn_rope_usual_amplitude(s) * *times;
     if (!st && said > 0 && fabs(said - 1) > 1e-4 && fabs(said / amplitude - 1) > 1e-4)
         st = hn_fail(err, HUNCH_REFUSED,
                      "%s: %s.rope.scaling.yarn_attn_factor %g, expected the value for the factor (%g)",
@@ -311,10 +312,10 @@ static hunch_status read_gguf(const hn_key_reading *from, hn_rotation *r, hn_sou
     hn_scaling *s = &r->scaling;
     hunch_status st = gguf_kind(a, s, src, err);
     if (!st) st = TAKE(from, err, SCALING(amplitude));
-    const double times = s->amplitude;
+    double times = s->amplitude;
     if (!st) st = gguf_real(a, src, "rope.scaling.original_context_length", 0, 1 << 24, a->context, &s->original, err);
     if (s->original < 2) s->original = a->context;
-    if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(from, s, times, err);
+    if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(from, s, &times, err);
     if (!st && (s->kind == HN_SCALING_LONGROPE || few || many)) {
         st = gguf_longrope(r, src, few, many, err);
         s->amplitude = times; /* not a factor of the usual one */

@@ -8,29 +8,21 @@
 
 #include "model/arch/arch.h"
 
-/* Experts are behind the third layer, unless a folder lists them. */
-static hunch_status read_first(const hn_key_reading *r, const hn_key_row *k HN_UNUSED, double *v, hunch_error *err) {
-    hn_key_buf key;
-    int n = hn_source_config(r->src, "moe_layers_enum") ? 0 : 3;
-    const hn_key *first = hn_family_key_of(&key, r->a->family, "leading_dense_block_count", NULL, 0, 1024, n);
-    const hunch_status st = hn_key_int(r->src, first, &n, err);
-    *v = n;
-    return st;
-}
+enum { USUAL_DENSE = 3 }; /* first layers without experts */
 
-/* A folder's list of layers with experts: numbers, or text that has them between commas. */
+/* A folder's layers with experts: numbers in a list, or in a text between commas. */
 static hunch_status mark_listed(hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *list = hn_source_config(src, "moe_layers_enum");
     const char *p = json_string_value(list);
-    bool sparse[HN_MOST_LAYERS] = {false}, good = p || json_is_array(list);
-    if (!list || hn_source_config(src, "mlp_layer_types")) return HUNCH_OK;
+    bool sparse[HN_MOST_LAYERS], good = !list || p || json_is_array(list);
+    for (int i = 0; i < HN_MOST_LAYERS; i++) sparse[i] = !list && i >= USUAL_DENSE;
     for (size_t i = 0; good && (p ? *p != 0 : i < json_array_size(list)); i++) {
         char *end = NULL;
-        const json_t *one = p ? NULL : json_array_get(list, i);
+        const json_t *one = json_array_get(list, i);
         const long n = p ? strtol(p, &end, 10) : json_is_integer(one) ? (long)json_integer_value(one) : -1;
         good = n >= 0 && n < HN_MOST_LAYERS && (!p || (end > p && (*end == ',' || !*end)));
         if (good) sparse[n] = true;
-        if (good && p) p = *end ? end + 1 : end;
+        if (p) p = *end ? end + 1 : end;
     }
     for (int i = 0; good && i < a->layers; i++)
         if (!sparse[i]) a->layer[i].ffn = HN_FFN_SWIGLU, a->layer[i].experts = (hn_expert_desc){0};
@@ -38,25 +30,27 @@ static hunch_status mark_listed(hn_arch *a, const hn_source *src, hunch_error *e
                 : hn_fail(err, HUNCH_REFUSED, "%s: config.json: moe_layers_enum, expected numbers of layers", hn_source_path(src));
 }
 
+/* What layers have of their own in a folder; a limit of null or 0 is none. */
 static hunch_status read_folder(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_key limits[] = {{NULL, "swiglu_limits", 0, 1e6, 0}, {NULL, "swiglu_limits_shared", 0, 1e6, 0}};
-    const hn_key other = {NULL, "attention_other_setting.num_attention_heads", 1, 1024, a->layer[0].heads};
-    const double dim = a->layer[0].head_dim;
-    const hn_key square = {NULL, "query_pre_attn_scalar", dim, dim, dim}; /* the scale of attention has no key in a GGUF */
-    double each[HN_MOST_LAYERS];
+    const hn_key limit = {NULL, "swiglu_limits", 0, 1e6, 0}, shared = {NULL, "swiglu_limits_shared", 0, 1e6, 0},
+                 square = {NULL, "query_pre_attn_scalar", 1e-6, 1e6, a->layer[0].head_dim},
+                 other = {NULL, "attention_other_setting.num_attention_heads", 1, 1024, a->layer[0].heads};
+    double limits[HN_MOST_LAYERS], of_shared[HN_MOST_LAYERS], scalar = 1;
     int heads = 0;
-    hunch_status st = hn_key_real(src, &square, each, err);
-    if (!st) st = hn_key_int(src, &other, &heads, err);
+    hunch_status st = hn_key_int(src, &other, &heads, err);
     const hn_key own = {NULL, "num_sliding_attention_heads", 1, 1024, heads};
     if (!st) st = hn_key_int(src, &own, &heads, err);
+    if (!st) st = hn_key_real(src, &square, &scalar, err);
+    if (!st && !hn_source_config(src, "mlp_layer_types")) st = mark_listed(a, src, err);
+    if (!st) st = hn_family_numbers(a, src, &limit, false, limits, err);
+    if (!st) st = hn_family_numbers(a, src, &shared, false, of_shared, err);
     for (int i = 0; !st && i < a->layers; i++) {
-        if (a->layer[i].window > 0) a->layer[i].heads = heads;
-        a->layer[i].experts.stacks = hn_layer_has_experts(&a->layer[i]);
-    }
-    if (!st) st = mark_listed(a, src, err);
-    for (int k = 0; !st && k < 2; k++) { /* null and 0: none */
-        st = hn_family_numbers(a, src, &limits[k], false, each, err);
-        for (int i = 0; !st && i < a->layers; i++) *(k ? &a->layer[i].ffn_limit : &a->layer[i].expert_limit) = (float)each[i];
+        hn_layer_desc *l = &a->layer[i];
+        if (l->window > 0) l->heads = heads;
+        l->attention_scale = (float)(1 / sqrt(scalar));
+        l->expert_limit = (float)limits[i];
+        l->ffn_limit = (float)of_shared[i];
+        l->experts.stacks = hn_layer_has_experts(l);
     }
     return st;
 }
@@ -78,8 +72,14 @@ static hunch_status read_rotation(const hn_arch *a, const hn_source *src, bool s
     return st;
 }
 
+/* A GGUF's number of rotated dims is twice that of layers with full attention. */
+static bool twice(const hn_arch *a HN_UNUSED, const hn_key_row *k HN_UNUSED, double *v) {
+    *v *= 2;
+    return true;
+}
+
 static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
-    int dims[2] = {a->rotation[0].dims, a->layer[0].head_dim};
+    int dims[2] = {a->rotation[0].dims / 2, a->rotation[0].dims};
     double theta[2] = {0, 0};
     hn_key_buf key;
     hunch_status st = hn_family_windows(a, src, hn_family_key_of(&key, a->family, HN_PATTERN, NULL, 1, 1024, 1), a->layer[0].window, err);
@@ -92,6 +92,9 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     return st ? st : hn_rope_add_sliding(a, src, theta[1], dims[1], err);
 }
 
+static bool other_scale(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
+    return fabs(*v / hn_scale_of_heads(a, a->layer) - 1) > 1e-6;
+}
 static bool any_limit(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v HN_UNUSED) {
     bool any = false;
     for (int i = 0; i < a->layers; i++) any |= a->layer[i].ffn_limit > 0 || a->layer[i].expert_limit > 0;
@@ -105,6 +108,10 @@ static const hn_key_row keys[] = {
     {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, .how = HN_ZERO_IS_NONE, .written = hn_any_window},
     {HN_LAYER(LIST, window), HN_PATTERN, "layer_types", .each = hn_layer_slides, .written = hn_any_window},
     {HN_MODEL(REAL, rotation[0].scaling.theta), "rope.freq_base", "rope_theta", .how = HN_LATER},
+    {HN_MODEL(INT, rotation[0].dims), "rope.dimension_count", NULL, 2, 512, .how = HN_LATER, .written = twice},
+    {HN_LAYER(FLOAT, attention_scale), "attention.scale", NULL, 1e-6, 1e6, .follows = hn_scale_of_heads, .written = other_scale},
+    {HN_BESIDE(CLAIM), NULL, "query_pre_attn_scalar"},
+    {HN_LAYER(BOOL, experts.shared_bias), "?blk.0.ffn_gate.bias", "mlp_bias", 0, 1},
     HN_ALWAYS(HN_MODEL(REAL, files.rotated), 1),
     HN_ALWAYS(HN_LAYER(BOOL, gate.of_heads), 1),
     {HN_LAYER(FLOAT, expert_limit), "swiglu_clamp_exp", NULL, 0, 1e6, .how = HN_EACH, .written = any_limit},
@@ -113,21 +120,19 @@ static const hn_key_row keys[] = {
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 1280}},
     {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", "share_expert_dim share_expert_dims", 0, 1 << 20, {0, 1280}},
     {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "moe_router_scaling_factor", 0, 1e6, {1, 1}, .written = hn_unusual_choice},
-    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", "moe_layers_enum", .read = read_first, .written = hn_moe_first},
-    {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
+    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", NULL, 0, 1024, .written = hn_moe_first},
+    {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"}, {HN_BESIDE(CLAIM), NULL, "moe_layers_enum"},
     HN_ROWS_END};
 static const hn_role_other names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.moe.gate.weight", NULL},
                                       {HN_ROLE_ROUTER_BIAS, NULL, "model.layers.%d.moe.router_bias", NULL},
                                       {HN_ROLE_EXPERT_GATE, NULL, "model.layers.%d.moe.gate_proj.weight", NULL},
                                       {HN_ROLE_EXPERT_UP, NULL, "model.layers.%d.moe.up_proj.weight", NULL},
                                       {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.moe.down_proj.weight", NULL},
-                                      {HN_ROLE_SHARED_GATE, NULL, "model.layers.%d.share_expert.gate_proj.weight", NULL},
-                                      {HN_ROLE_SHARED_UP, NULL, "model.layers.%d.share_expert.up_proj.weight", NULL},
-                                      {HN_ROLE_SHARED_DOWN, NULL, "model.layers.%d.share_expert.down_proj.weight", NULL}, HN_NAMES_END};
+                                      HN_SHARED_NAMES("share_expert"), HN_NAMES_END};
 #define FAMILY_OF_STEP(type) {.gguf_name = "step35", .hf_type = type, .names = names, .own_rotations = true, \
                               .unread = "+ vision_model. vit_large_projector.", \
-                              .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_next_layers, hn_moe_keys, hn_moe_of_v3, \
-                                       hn_moe_normalised, keys}, \
+                              .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_mlp_bias_keys, hn_next_layers, hn_moe_keys, \
+                                       hn_moe_of_v3, hn_moe_normalised, keys}, \
                               .finish = finish}
 const hn_family hn_family_step3p5 = FAMILY_OF_STEP("step3p5");
 const hn_family hn_family_step3p7 = FAMILY_OF_STEP("step3p7"); /* a folder with vision whose text_config has no type */

@@ -95,7 +95,7 @@ static void test_refused(void **state) {
          "num_attention_heads_per_layer, expected a whole number"},
         {"step3p7-nested", "\"moe_layers_enum\": \"1,2\"", "\"moe_layers_enum\": \"1;2\"", "moe_layers_enum, expected numbers of layers"},
         {"step3p7-nested", "\"swiglu_limits\": [", "\"swiglu_limits\": [-1, ", "swiglu_limits, expected a number"},
-        {"step3p7-nested", "\"zero_centered\": true", "\"query_pre_attn_scalar\": 64", "query_pre_attn_scalar is 64"},
+        {"step3p7-nested", "\"zero_centered\": true", "\"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0"},
         {"mimo_v2_flash-sinks", "\"hybrid_layer_pattern\": [", "\"hybrid_layer_pattern\": [2, ",
          "hybrid_layer_pattern, expected a whole number"},
         {"mimo_v2_flash-sinks", "\"swa_v_head_dim\": 16", "\"swa_v_head_dim\": 8", "swa_v_head_dim is 8"},
