@@ -253,11 +253,6 @@ def table(o, rows, memory, command):
     return "\n".join(lines)
 
 
-def cpu():
-    with open("/proc/cpuinfo") as f:
-        return next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.processor())
-
-
 def ready(port):
     for _ in range(600):
         try:
