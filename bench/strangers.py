@@ -16,6 +16,7 @@ import platform
 import random
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -250,7 +251,7 @@ def table(o, rows, memory, command):
               "Rounds and /health: %s (the largest p99 %.1f ms of %.1f, %.1f ms of 50). Memory: %s (%+.1f %%)." % (
                   "held" if holds else "NOT held", max(r["round_p99_ms"] for r in rows.values()), most,
                   max(r["health_p99_ms"] for r in rows.values()), "held" if last <= 1.05 * first else "NOT held", 100 * (last / first - 1)), ""]
-    return "\n".join(lines)
+    return "\n".join(line if line.startswith("|") else textwrap.fill(line, 139) for line in lines)
 
 
 def ready(port):

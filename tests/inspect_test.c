@@ -372,7 +372,7 @@ static void test_schema(void **state) {
     }
     json_decref(d);
     result_free(&r);
-    r = command("inspect", data_path("goldens-heads/eagle2-nobias-gqa/head"), "--schema", "--json"); /* of a draft head the keys */
+    r = command("inspect", data_path("goldens-heads/eagle2-nobias-gqa/head"), "--schema", "--json"); /* of a draft head */
     assert_int_equal(r.code, 0);
     d = json_loads(r.out, 0, NULL);
     keys = json_object_get(json_object_get(d, "schema"), "keys");
@@ -380,6 +380,12 @@ static void test_schema(void **state) {
     check_row(keys, "hunch-head.k_mask", "k_mask", "values", "a whole number");
     check_row(keys, "", "hidden_size", "values", "1 to 131072, required");
     check_row(keys, "dflash.conv_kernel_size", "dflash_config.conv_kernel_size, conv_kernel_size", "values", "a whole number");
+    tensors = json_object_get(json_object_get(d, "schema"), "tensors");
+    check_row(tensors, "fc.weight", "fc.weight", "shape", "128 x 64");
+    check_row(tensors, "blk.0.attn_q.weight", "layers.0.self_attn.q_proj.weight", "shape", "64 x 64");
+    json_array_foreach (json_object_get(d, "tensors"), i, t) /* every one but a copy of the target's embedding */
+        if (!strstr(json_string_value(json_object_get(t, "name")), "embed"))
+            (void)row_of(tensors, "folder", json_string_value(json_object_get(t, "name")));
     json_decref(d);
     result_free(&r);
 }

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "convert/convert_private.h"
-#include "draft/drafter.h"
+#include "draft/head/head_alone.h"
 #include "model/head/head_steps.h"
 
 typedef struct head_conversion {
@@ -76,16 +76,10 @@ static hunch_status check_modules(const hn_source *src, const hn_arch *a, hunch_
 
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
-    const hn_head_form *form = h->arch->files.head_form;
-    const hn_head_form *of_kind = hn_drafter_named(h->kind)->head->gguf_form[0];
     const bool steps = hn_head_steps(&h->arch->draft_head);
     head_conversion k = {.c = {.src = src,
                                .arch = *h->arch,
-                               .to = of_kind                            ? of_kind
-                                     : steps                            ? &hn_head_gguf_steps
-                                     : form == &hn_head_mtp             ? &hn_head_gguf_mtp
-                                     : hn_head_form_folder_blocks(form) ? &hn_head_gguf_blocks
-                                                                        : &hn_head_gguf,
+                               .to = hn_head_form_in_gguf(h->kind, h->arch),
                                .ids = h->ids,
                                .order = h->order,
                                .progress = progress,

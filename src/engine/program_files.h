@@ -17,7 +17,8 @@ hunch_status hn_model_files(const char *path, void (*each)(void *user, const cha
 hunch_status hn_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err);
 
 /* What files of the model's family have: keys, then tensors, of which layer `layer` is the first that has it. Names in a GGUF, and in a
- * folder; "": there is none. Of a model that is refused as far as it is known; of a draft head keys alone. Errors: as hunch_model_open, of
+ * folder; "": there is none. Of a model that is refused as far as it is known, and of a draft
+ * head that only its target describes. Errors: as hunch_model_open, of
  * one whose family is not known. */
 typedef struct hn_expected {
     bool tensor;
