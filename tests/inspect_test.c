@@ -352,7 +352,7 @@ static void test_schema(void **state) {
                  *tensors = json_object_get(schema, "tensors"), *t;
     check_row(keys, "glm4moe.embedding_length", "hidden_size", "values", "1 to 131072, required");
     check_row(keys, "glm4moe.expert_group_count", "n_group", "values", "0 to 1024, 1 if absent");
-    check_row(keys, "", "hidden_act", "values", "silu");
+    check_row(keys, "", "hidden_act", "values", "silu or swish");
     check_row(keys, "", "use_qk_norm", "values", "true or false, false if absent");
     check_row(tensors, "token_embd.weight", "model.embed_tokens.weight", "shape", "64 x 512");
     check_row(tensors, "blk.0.post_attention_norm.weight", "model.layers.0.post_attention_layernorm.weight", "shape", "64");

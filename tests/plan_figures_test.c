@@ -134,6 +134,33 @@ static void test_parameters(void **state) {
     json_decref(plan);
 }
 
+/* The configurations that classes of transformers have by default open; matrices that a row reads, in millions of weights, as their
+ * modules have them (those that transformers cannot make without more keys: by hand). */
+static void test_default_configurations(void **state) {
+    static const struct {
+        const char *name;
+        double weights;
+    } classes[] = {{"AfmoeConfig", 3268.28},          {"Ernie4_5Config", 360.71},       {"Ernie4_5_MoeConfig", 3352.00},
+                   {"Exaone4Config", 9009.36},        {"ExaoneMoeConfig", 6287.00},     {"Glm4Config", 8778.68},
+                   {"HYV3Config", 20180.11},          {"HunYuanDenseV1Config", 7667.71}, {"HunYuanMoEV1Config", 11996.36},
+                   {"LagunaConfig", 2558.79},         {"Lfm2Config", 2705.33},          {"Lfm2MoeConfig", 1881.01},
+                   {"MiMoV2FlashConfig", 14820.57},   {"MiniMaxM2Config", 10415.11},    {"Ministral3Config", 7952.40},
+                   {"Mistral3Config", 22900.90},      {"MixtralConfig", 12748.59},      {"Olmo2Config", 6682.05},
+                   {"Olmo3Config", 6682.05},          {"Qwen2MoeConfig", 2377.76},      {"SeedOssConfig", 28284.29},
+                   {"Step3p7Config", 10347.02},       {"Step3p7TextConfig", 10347.02}};
+    (void)state;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        char path[200];
+        snprintf(path, sizeof path, "configs/defaults/%s.json", classes[i].name);
+        const hunch_figures f = {36e9, 470e9, data_path(path), 0, "BF16"};
+        json_t *plan = plan_of(&f, 0);
+        const double bytes = json_number_value(json_object_get(json_object_get(plan, "model"), "bytes"));
+        if (fabs(bytes / 2e6 / classes[i].weights - 1) > 1e-5)
+            fail_msg("%s: %.2f million weights, expected %.2f", classes[i].name, bytes / 2e6, classes[i].weights);
+        json_decref(plan);
+    }
+}
+
 /* A machine that computes little for what it reads: every row costs. */
 static void test_no_use(void **state) {
     (void)state;
@@ -167,8 +194,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fit), cmocka_unit_test(test_committed_passes),
-                                       cmocka_unit_test(test_parameters), cmocka_unit_test(test_no_use),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fit),        cmocka_unit_test(test_committed_passes),
+                                       cmocka_unit_test(test_parameters), cmocka_unit_test(test_default_configurations),
+                                       cmocka_unit_test(test_no_use),     cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,10 @@ hunch_status hn_conversion_plan_rotation(hn_conversion *c) {
     if (s->kind == HN_SCALING_YARN && s->whole == c->arch.files.yarn_exact)
         status = hn_fail(c->err, HUNCH_REFUSED, "%s: rope scaling yarn with truncate %s: a GGUF file has no place for it",
                          hn_source_path(c->src), s->whole ? "true" : "false");
+    const hn_scaling_kind sliding = c->arch.rotations > 1 ? c->arch.rotation[1].scaling.kind : HN_SCALING_NONE;
+    if (!status && sliding >= HN_SCALING_LINEAR && sliding <= HN_SCALING_YARN)
+        status = hn_fail(c->err, HUNCH_REFUSED, "%s: rope_parameters.sliding_attention is scaled: a GGUF file has no place for it",
+                         hn_source_path(c->src));
     return status;
 }
 

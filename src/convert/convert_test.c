@@ -633,6 +633,8 @@ static void test_refused_descriptions(void **state) {
         const char *folder, *find, *replace, *message;
     } cases[] = {
         {"qwen3-yarn", "\"factor\": 4.0", "\"factor\": 4.0, \"truncate\": false", "truncate"},
+        {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"linear\", "
+         "\"factor\": 2.0}}", "rope_parameters.sliding_attention is scaled"},
         {"llama-bias", "\"attention_bias\": true", "\"attention_bias\": false", ".bias has no place"},
         {"qwen3-fp8", "\"torch_dtype\"", "\"torch_dtype\"", "8-bit floats"},
     };

@@ -7,14 +7,16 @@
 #include "schema/key_order.h"
 #include "schema/key_rows.h"
 
-/* Each word after `before`, separated by `between`; '@' stands for a place. */
+/* Each word, and each of several between bars, after `before`, separated by `between`; '@' stands for a place. */
 static void put_words(char out[400], const char *words, int first, int last, const char *before, const char *between, const char *place) {
     char word[96];
     for (int i = first; i <= last && hn_keys_word(words, i, word); i++) {
-        const size_t len = strlen(out);
         const bool placed = *word == '@';
         if (*word == '?') continue;
-        snprintf(out + len, 400 - len, "%s%s%s%s%s", len ? between : "", before, placed ? place : "", placed ? "." : "", word + placed);
+        for (char *rest = word + placed, *one = strsep(&rest, "|"); one; one = strsep(&rest, "|")) {
+            const size_t len = strlen(out);
+            snprintf(out + len, 400 - len, "%s%s%s%s%s", len ? between : "", before, placed ? place : "", placed ? "." : "", one);
+        }
     }
 }
 

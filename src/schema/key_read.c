@@ -119,7 +119,7 @@ static hunch_status refuse(const hn_key_reading *r, const hn_key_row *k, const c
                     : hn_fail(err, HUNCH_REFUSED, "%s: %s is %g: %s models are read without", path, key, v, family);
 }
 
-/* The number of a word, of those from least to most. */
+/* The number of a word, of those from least to most; words between bars mean the same. */
 static hunch_status word_read(const hn_key_reading *r, const hn_key_row *k, const char *key, double *v, bool *found, hunch_error *err) {
     const char *said = "";
     char word[96], expected[200] = "";
@@ -128,8 +128,10 @@ static hunch_status word_read(const hn_key_reading *r, const hn_key_row *k, cons
     for (int i = 0; hn_keys_word(k->words, i, word); i++) {
         if (i < (int)k->least || i > (int)k->most) continue;
         *v = i;
-        if (!strcmp(said, word)) return HUNCH_OK;
-        snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s%s", *expected ? " or " : "", word);
+        for (char *rest = word, *one = strsep(&rest, "|"); one; one = strsep(&rest, "|")) {
+            if (!strcmp(said, one)) return HUNCH_OK;
+            snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s%s", *expected ? " or " : "", one);
+        }
     }
     return hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected %s", hn_source_path(r->src), key, said, expected);
 }

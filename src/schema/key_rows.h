@@ -62,7 +62,7 @@ typedef struct hn_key_row {
     double least, most; /* 0 and 0: a property that models of the family do not have; then `words` may say of what */
     double usual[2];    /* the value of an absent key, by hn_source_kind; NAN: it must be there */
     int how;            /* HN_LATER, .. */
-    const char *words;
+    const char *words; /* between blanks; a bar is between those that mean the same */
     /* Instead of usual, least and most, and what the names say. NULL: as above. */
     double (*follows)(const struct hn_arch *a, const struct hn_layer_desc *l);
     double (*up_to)(const struct hn_arch *a);

@@ -211,6 +211,7 @@ typedef struct hn_arch_files {
     /* how a GGUF tells YaRN: its bounds are not rounded; mscale_all_dim scales the scores of attention, and it has a tenth of that */
     bool yarn_exact, yarn_scores;
     bool yarn_amplitude; /* its yarn_attn_factor is the amplitude of cos and sin, whatever the factor is */
+    bool dims_twice; /* its rope.dimension_count is twice the number of rotated dims of layers with full attention */
     int usual_scaling; /* HN_SCALING_..., of a factor without a type */
 } hn_arch_files;
 
@@ -367,6 +368,10 @@ extern const hn_key_row hn_moe_keys[], hn_moe_of_deepseek[], hn_moe_of_v3[], hn_
 #define HN_USED(names, folder) {HN_LAYER(INT, experts.used), "expert_used_count", names, 1, HN_MAX_USED, {NAN, folder}}
 #define HN_SHARED(names, folder) {HN_MODEL(INT, files.shared_experts), "expert_shared_count", names, 0, HN_MAX_EXPERTS, {0, folder}, \
                                   .written = hn_moe_shared_count}
+/* What shows biases of gate, up and down if the first layer is dense, or shares an expert. */
+#define HN_GATE_BIAS "?blk.0.ffn_gate.bias ?blk.0.ffn_gate_shexp.bias"
+#define HN_DOWN_BIAS "?blk.0.ffn_down.bias ?blk.0.ffn_down_shexp.bias"
+#define HN_SHARED_BIAS(folder) {HN_LAYER(BOOL, experts.shared_bias), HN_GATE_BIAS, folder, 0, 1}
 #define HN_SHARED_NAME(role, part, name) {HN_ROLE_SHARED_##role, NULL, "model.layers.%d." part name, NULL}
 #define HN_SHARED_NAMES(part) HN_SHARED_NAME(GATE, part, ".gate_proj.weight"), HN_SHARED_NAME(GATE_BIAS, part, ".gate_proj.bias"), \
                               HN_SHARED_NAME(UP, part, ".up_proj.weight"), HN_SHARED_NAME(UP_BIAS, part, ".up_proj.bias"), \
@@ -417,6 +422,11 @@ bool hn_slides_otherwise(const hn_arch *a, const hn_key_row *k, double *v); /* `
 enum { HN_MOST_LAYERS = 1024 };
 hunch_status hn_family_numbers(const hn_arch *a, const hn_source *src, const hn_key *key, bool whole, double each[HN_MOST_LAYERS],
                                hunch_error *err);
+/* Which layers a folder's list of their numbers names, or a text that has commas between them; found: there is one. No number may be above
+ * most, which is below HN_MOST_LAYERS. */
+hunch_status hn_family_listed(const hn_source *src, const char *path, int most, bool listed[HN_MOST_LAYERS], bool *found, hunch_error *err);
+/* A folder's part of a head that turns in layers of a kind, beside the other numbers of its rotation. */
+hunch_status hn_family_part(const hn_source *src, bool slides, double usual, double *part, hunch_error *err);
 /* hn_rope_read for a family with own_rotations. */
 hunch_status hn_family_rotation(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err);
 hunch_status hn_family_check_heads(const hn_arch *a, const hn_source *src, hunch_error *err); /* that those of all layers share key heads */
@@ -452,6 +462,7 @@ bool hn_moe_first(const hn_arch *a, const hn_key_row *k, double *v);
 bool hn_unusual_choice(const hn_arch *a, const hn_key_row *k, double *v);
 bool hn_moe_shared_count(const hn_arch *a, const hn_key_row *k, double *v);
 double hn_width_of_dense(const hn_arch *a, const hn_layer_desc *l); /* `follows`: experts are as wide as dense layers' halves */
+void hn_moe_set(hn_layer_desc *l, const hn_expert_desc *e); /* gives a layer these experts, or NULL: a dense half */
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src); /* finds the tensors that hold the experts of each layer */
 
 /* Finds whether the matrices of heads of each layer with latent attention are apart (arch_deepseek.c). */
@@ -467,7 +478,7 @@ hunch_status hn_rope_read(const hn_key_reading *r, hn_source *src, int dims, dou
 hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error *err);
 /* Adds a copy of another description's rotation. */
 hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *err);
-/* Adds the rotation of layers with a window, which is never scaled, and sets theirs: base and dims by their keys, or these. */
+/* Adds the rotation of layers with a window, which only folders scale, and sets theirs: base and dims by their keys, or these. */
 hunch_status hn_rope_add_sliding(hn_arch *a, const hn_source *src, double theta, int dims, hunch_error *err);
 double hn_rope_usual_amplitude(const hn_scaling *s);
 

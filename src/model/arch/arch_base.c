@@ -4,6 +4,7 @@
  * own file (arch_llama.c, arch_qwen.c). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -205,7 +206,7 @@ static const hn_key_row base[] = {
     {HN_BESIDE(INT), "rope.scaling.original_context_length", .how = HN_LATER, .written = has_original},
     HN_ROTATED(1),
 
-    {HN_LAYER(WORD, ffn), NULL, "hidden_act", 0, 0, {HN_FFN_SWIGLU, HN_FFN_SWIGLU}, HN_NOT_NULL, "silu gelu_pytorch_tanh"},
+    {HN_LAYER(WORD, ffn), NULL, "hidden_act", 0, 0, {HN_FFN_SWIGLU, HN_FFN_SWIGLU}, HN_NOT_NULL, "silu|swish gelu_pytorch_tanh"},
     HN_TIED(0),
     HN_ALWAYS(HN_MODEL(FLOAT, embed_scale), 1), HN_ALWAYS(HN_MODEL(FLOAT, residual_scale), 1), HN_ALWAYS(HN_MODEL(FLOAT, logit_scale), 1),
     HN_ALWAYS(HN_MODEL(INT, files.usual_scaling), HN_SCALING_LINEAR),
@@ -223,8 +224,8 @@ const hn_key_row hn_attention_bias_keys[] = {
     {HN_LAYER(BOOL, qkv_bias), "?blk.0.attn_q.bias ?blk.0.attn_qkv.bias", "attention_bias", 0, 1},
     {HN_LAYER(BOOL, o_bias), "?blk.0.attn_output.bias", "attention_bias", 0, 1}, HN_ROWS_END};
 const hn_key_row hn_mlp_bias_keys[] = {
-    {HN_LAYER(BOOL, gate_up_bias), "?blk.0.ffn_gate.bias", "mlp_bias", 0, 1},
-    {HN_LAYER(BOOL, down_bias), "?blk.0.ffn_down.bias", "mlp_bias", 0, 1}, HN_ROWS_END};
+    {HN_LAYER(BOOL, gate_up_bias), HN_GATE_BIAS, "mlp_bias", 0, 1},
+    {HN_LAYER(BOOL, down_bias), HN_DOWN_BIAS, "mlp_bias", 0, 1}, HN_ROWS_END};
 const hn_key_row hn_norms_of_heads[] = {HN_ALWAYS(HN_LAYER(BOOL, qk_norm), 1), HN_ROWS_END};
 const hn_key_row hn_slides[] = {{HN_BESIDE(CLAIM), NULL, "use_sliding_window"}, HN_ROWS_END};
 
@@ -287,6 +288,7 @@ static hunch_status rotated_dims(hn_arch *a, const hn_layer_desc *l, const hn_so
     if (st || hn_source_get_kind(src) != HN_SOURCE_GGUF) return st;
     st = hn_key_int(src, hn_family_key_of(&key, a->family, "attention.head_dim", NULL, 0, 1024, 0), &dim, err);
     if (!st && dim == l->head_dim) *dims = dim;
+    if (a->files.dims_twice) *dims /= 2;
     return st;
 }
 
@@ -433,6 +435,27 @@ hunch_status hn_family_kinds(const hn_arch *a, const hn_source *src, const char 
                                    path, a->layers, names[0], names[1]);
 }
 
+hunch_status hn_family_listed(const hn_source *src, const char *path, int most, bool listed[HN_MOST_LAYERS], bool *found,
+                              hunch_error *err) {
+    const json_t *said = hn_source_config(src, path);
+    const char *p = json_string_value(said);
+    *found = said != NULL;
+    memset(listed, 0, HN_MOST_LAYERS * sizeof *listed);
+    if (said && !p && !json_is_array(said))
+        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s, expected a list of layers", hn_source_path(src), path);
+    for (size_t i = 0; p ? *p != 0 : i < json_array_size(said); i++) {
+        const json_t *one = json_array_get(said, i);
+        char *end = NULL;
+        const long long n = p ? strtoll(p, &end, 10) : json_is_integer(one) ? json_integer_value(one) : -1;
+        if (n < 0 || n > most || (p && (end == p || (*end != ',' && *end != 0))))
+            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s[%zu], expected a layer from 0 to %d", hn_source_path(src), path, i,
+                           most);
+        listed[n] = true;
+        if (p) p = *end ? end + 1 : end;
+    }
+    return HUNCH_OK;
+}
+
 hunch_status hn_family_numbers(const hn_arch *a, const hn_source *src, const hn_key *key, bool whole,
                                double each[HN_MOST_LAYERS], hunch_error *err) {
     const json_t *said = a->files.form == HN_SOURCE_HF ? hn_source_config(src, key->hf) : NULL;
@@ -446,6 +469,13 @@ hunch_status hn_family_numbers(const hn_arch *a, const hn_source *src, const hn_
     return good ? HUNCH_OK
                 : hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s, expected a%s number from %g to %g, or a list of %d",
                           hn_source_path(src), key->hf, whole ? " whole" : "", key->min, key->max, a->layers);
+}
+
+hunch_status hn_family_part(const hn_source *src, bool slides, double usual, double *part, hunch_error *err) {
+    static const char *const paths[] = {"rope_parameters.full_attention.partial_rotary_factor",
+                                        "rope_parameters.sliding_attention.partial_rotary_factor"};
+    const hn_key k = {NULL, paths[slides], 0.01, 1, usual};
+    return hn_key_real(src, &k, part, err);
 }
 
 hunch_status hn_family_rotation(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err) {

@@ -12,8 +12,8 @@ static const hn_key_row keys[] = {
 static const hn_key_row biases[] = { /* of all matrices but experts' */
     {HN_LAYER(BOOL, qkv_bias), "?blk.0.attn_q.bias ?blk.0.attn_qkv.bias", "use_bias", 0, 1},
     {HN_LAYER(BOOL, o_bias), "?blk.0.attn_output.bias", "use_bias", 0, 1},
-    {HN_LAYER(BOOL, gate_up_bias), "?blk.0.ffn_gate.bias", "use_bias", 0, 1},
-    {HN_LAYER(BOOL, down_bias), "?blk.0.ffn_down.bias", "use_bias", 0, 1},
+    {HN_LAYER(BOOL, gate_up_bias), HN_GATE_BIAS, "use_bias", 0, 1},
+    {HN_LAYER(BOOL, down_bias), HN_DOWN_BIAS, "use_bias", 0, 1},
     HN_ROWS_END};
 static const hn_key_row dense[] = {HN_HEAD_DIM(128), HN_KV_HEADS(2), HN_ROWS_END};
 const hn_family hn_family_ernie4_5 = {
@@ -26,11 +26,8 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
                          ? (int)json_integer_value(end) : a->layers - 1;
     if (end && (!json_is_integer(end) || json_integer_value(end) < -1)) /* beyond the last layer: it is none */
         return hn_fail(err, HUNCH_REFUSED, "%s: config.json: moe_layer_end_index, expected -1 or a layer", hn_source_path(src));
-    for (int i = 0; i < a->layers; i++) {
-        if (a->files.form == HN_SOURCE_GGUF || (i >= a->files.first_experts && i <= last)) continue;
-        a->layer[i].ffn = HN_FFN_SWIGLU;
-        a->layer[i].experts = (hn_expert_desc){0};
-    }
+    for (int i = 0; a->files.form == HN_SOURCE_HF && i < a->layers; i++)
+        if (i < a->files.first_experts || i > last) hn_moe_set(&a->layer[i], NULL);
     return HUNCH_OK;
 }
 
@@ -44,7 +41,7 @@ static const hn_key_row moe[] = {
      .written = hn_moe_first},
     {HN_MODEL(INT, files.sparse_step), "interleave_moe_layer_step", "moe_layer_interval", 1, 1024, {0, 1}, HN_GGUF_WRITTEN},
     {HN_BESIDE(REAL), NULL, "moe_norm_min", 0, 1e-6},
-    {HN_LAYER(BOOL, experts.shared_bias), "?blk.0.attn_q.bias", "use_bias", 0, 1},
+    HN_SHARED_BIAS("use_bias"),
     {HN_MODEL(BOOL, output_bias), "?output.bias", "use_bias", 0, 1},
     HN_ROWS_END};
 static const hn_role_other names[] = {

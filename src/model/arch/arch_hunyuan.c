@@ -57,10 +57,11 @@ static const hn_key_row hy3[] = {
      .written = uneven_width},
     {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "router_scaling_factor", 0, 1e6, {1, 2.826}, .written = hn_unusual_choice},
     {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", NULL, 0, 1024, {0, 1}, .written = hn_moe_first},
-    {HN_LAYER(BOOL, experts.shared_bias), "?blk.0.ffn_gate.bias", "mlp_bias", 0, 1},
+    HN_SHARED_BIAS("mlp_bias"),
     {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
     HN_ROWS_END};
-static const hn_role_other hy3_names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.router.gate.weight", NULL},
+static const hn_role_other hy3_names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.mlp.router.gate.weight",
+                                           "model.layers.%d.mlp.router.gate.weight"},
                                           {HN_ROLE_ROUTER_BIAS, "blk.%d.exp_probs_b", "model.layers.%d.mlp.expert_bias", NULL},
                                           HN_SHARED_NAMES("mlp.shared_mlp"), HN_NAMES_END};
 const hn_family hn_family_hy_v3 = {

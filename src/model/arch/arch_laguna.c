@@ -35,8 +35,7 @@ static hunch_status mark_windows(hn_arch *a, const hn_source *src, int window, h
 
 static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool gguf = a->files.form == HN_SOURCE_GGUF;
-    const hn_key heads = {NULL, "num_attention_heads_per_layer", 1, 1024, a->layer[0].heads},
-                 part = {NULL, "rope_parameters.sliding_attention.partial_rotary_factor", 0.01, 1, 1};
+    const hn_key heads = {NULL, "num_attention_heads_per_layer", 1, 1024, a->layer[0].heads};
     double each[HN_MOST_LAYERS], turned = 1;
     hunch_status st = mark_windows(a, src, a->layer[0].window, err);
     if (!st) st = hn_family_numbers(a, src, &heads, true, each, err);
@@ -45,14 +44,13 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
         a->layer[i].gate.of_heads = !a->layer[i].gate.of_numbers;
     }
     if (!st) st = hn_family_check_heads(a, src, err);
-    if (!st) st = hn_key_real(src, &part, &turned, err);
+    if (!st) st = hn_family_part(src, true, 1, &turned, err);
     return st ? st : hn_rope_add_sliding(a, src, 1e4, (int)(a->layer[0].head_dim * turned), err);
 }
 
 static hunch_status read_rotated(const hn_key_reading *r, const hn_key_row *k HN_UNUSED, double *v, hunch_error *err) {
     const bool whole = r->a->files.form == HN_SOURCE_GGUF || hn_source_config(r->src, "rope_parameters");
-    const hn_key part = {NULL, "rope_parameters.full_attention.partial_rotary_factor", 0.01, 1, whole ? 1 : 0.5};
-    return hn_key_real(r->src, &part, v, err);
+    return hn_family_part(r->src, false, whole ? 1 : 0.5, v, err);
 }
 
 static const hn_key_row keys[] = {

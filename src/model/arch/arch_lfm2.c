@@ -11,17 +11,12 @@ static void set_conv(hn_layer_desc *l, bool conv) { l->mixer[0].kind = conv ? &h
 
 /* ---- which layers ------------------------------------------------------------------------------------------------------ */
 
-/* full_attn_idxs: the layers with attention; neither this nor layer_types: all have it. */
+/* full_attn_idxs: the layers with attention, of a longer model too; neither this nor layer_types: all have it. */
 static hunch_status listed_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const json_t *list = hn_source_config(src, "full_attn_idxs");
-    for (int i = 0; json_is_array(list) && i < a->layers; i++) set_conv(&a->layer[i], true);
-    for (size_t k = 0; k < json_array_size(list); k++) {
-        const json_t *at = json_array_get(list, k);
-        if (!json_is_integer(at) || json_integer_value(at) < 0)
-            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: full_attn_idxs[%zu], expected a layer", hn_source_path(src), k);
-        if (json_integer_value(at) < a->layers) set_conv(&a->layer[json_integer_value(at)], false); /* others are of a longer model */
-    }
-    return HUNCH_OK;
+    bool attends[HN_MOST_LAYERS], found;
+    const hunch_status st = hn_family_listed(src, "full_attn_idxs", HN_MOST_LAYERS - 1, attends, &found, err);
+    for (int i = 0; found && i < a->layers; i++) set_conv(&a->layer[i], !attends[i]);
+    return st;
 }
 
 /* A GGUF's layers with no key heads are convolutions. */

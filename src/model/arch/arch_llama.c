@@ -11,7 +11,7 @@ static const hn_key_row window_keys[] = {
     {HN_LAYER(INT, window), "attention.sliding_window", "sliding_window", 1, 1 << 24, .how = HN_GGUF_WRITTEN, .written = hn_any_window},
     HN_ROWS_END};
 static const hn_key_row mixtral_keys[] = {
-    HN_THETA(1e6),
+    HN_THETA(1e6), HN_EPS(NAN, 1e-5), HN_CONTEXT(131072), HN_KV_HEADS(8), HN_USED("num_experts_per_tok", 2),
     {HN_LAYER(INT, experts.count), "expert_count", "num_local_experts num_experts n_routed_experts", 1, HN_MAX_EXPERTS, {NAN, NAN}},
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "intermediate_size", 1, 1 << 20, .how = HN_NEVER_WRITTEN,
      .follows = hn_width_of_dense},

@@ -8,10 +8,9 @@
 
 /* Null is 1. */
 static hunch_status read_times(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
-    hn_key_buf key;
-    const double usual = r->a->files.form == HN_SOURCE_HF && !hn_source_is_null(r->src, "attention_value_scale") ? 0.707 : 1;
-    const hn_key *times = hn_family_key_of(&key, r->a->family, "attention.value_scale", "attention_value_scale", k->least, k->most, usual);
-    return hn_key_real(r->src, times, v, err);
+    const bool absent = r->a->files.form == HN_SOURCE_HF && !hn_source_is_null(r->src, "attention_value_scale");
+    const hn_key times = {"mimo2.attention.value_scale", "attention_value_scale", k->least, k->most, absent ? 0.707 : 1};
+    return hn_key_real(r->src, &times, v, err);
 }
 /* sliding_window_size does not count the row itself. */
 static hunch_status read_window(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
@@ -23,17 +22,15 @@ static hunch_status read_window(const hn_key_reading *r, const hn_key_row *k, do
     return st;
 }
 
-/* The part of a head that turns in layers of a kind: beside others of its rotation, or where there are none the same for all. */
-static hunch_status part_of_kind(const hn_source *src, const char *path, double *part, hunch_error *err) {
-    const hn_key all = {NULL, hn_source_config(src, "rope_parameters") ? NULL : "partial_rotary_factor", 0.01, 1, 0.334};
+/* The part of a head that turns in layers of a kind; where a folder says nothing of rotations, the same for all. */
+static hunch_status read_part(const hn_source *src, bool slides, double *part, hunch_error *err) {
+    const double usual = hn_source_get_kind(src) == HN_SOURCE_GGUF ? 1 : 0.334;
+    const hn_key all = {NULL, hn_source_config(src, "rope_parameters") ? NULL : "partial_rotary_factor", 0.01, 1, usual};
     const hunch_status st = hn_key_real(src, &all, part, err);
-    const hn_key own = {NULL, path, 0.01, 1, *part};
-    return st ? st : hn_key_real(src, &own, part, err);
+    return st ? st : hn_family_part(src, slides, *part, part, err);
 }
 static hunch_status read_rotated(const hn_key_reading *r, const hn_key_row *k HN_UNUSED, double *v, hunch_error *err) {
-    *v = 1;
-    return r->a->files.form == HN_SOURCE_GGUF ? HUNCH_OK
-                                              : part_of_kind(r->src, "rope_parameters.full_attention.partial_rotary_factor", v, err);
+    return read_part(r->src, false, v, err);
 }
 
 /* Which layers have windows: layer_types, else hybrid_layer_pattern; else all but the first and every sixth. Which have experts:
@@ -50,8 +47,7 @@ static hunch_status mark_layers(hn_arch *a, hn_source *src, int window, hunch_er
         const bool slid = slides[i] < 0 ? i > 0 && (i + 1) % 6 != 0 : slides[i] > 0;
         if (!listed) a->layer[i].window = slid ? window : 0;
         if (each[i] < 0 || hn_source_config(src, "mlp_layer_types")) continue;
-        a->layer[i].ffn = each[i] > 0 ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
-        a->layer[i].experts = each[i] > 0 ? experts : (hn_expert_desc){0};
+        hn_moe_set(&a->layer[i], each[i] > 0 ? &experts : NULL);
     }
     return st;
 }
@@ -85,13 +81,10 @@ static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     hunch_status st = gguf ? hn_family_windows(a, src, hn_family_key_of(&key, a->family, HN_PATTERN, NULL, 1, 1024, 6), window, err)
                            : mark_layers(a, src, window, err);
     if (!st && !gguf) st = read_sliding(a, src, err);
-    for (int i = 0; gguf && i < a->layers; i++) {
-        a->layer[i].sinks = true; /* only then it has a name */
-        a->layer[i].sinks = hn_arch_find_tensor(a, src, HN_ROLE_SINKS, i);
-    }
+    for (int i = 0; gguf && i < a->layers; i++) a->layer[i].sinks = hn_arch_find_tensor(a, src, HN_ROLE_SINKS, i);
     if (!st) st = hn_family_check_heads(a, src, err);
     if (!st) st = hn_key_real(src, &base, &theta, err);
-    if (!st) st = part_of_kind(src, "rope_parameters.sliding_attention.partial_rotary_factor", &part, err);
+    if (!st) st = read_part(src, true, &part, err);
     return st ? st : hn_rope_add_sliding(a, src, theta, gguf ? a->rotation[0].dims : (int)(a->layer[0].head_dim * part), err);
 }
 

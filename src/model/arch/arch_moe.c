@@ -53,6 +53,11 @@ const hn_key_row hn_moe_keys[] = {
     {HN_LAYER(INT, experts.groups_used), "expert_group_used_count", NULL, 0, HN_MAX_EXPERTS, .follows = groups_of, .written = has_groups},
     HN_ROWS_END};
 
+void hn_moe_set(hn_layer_desc *l, const hn_expert_desc *e) {
+    l->ffn = e ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
+    l->experts = e ? *e : (hn_expert_desc){0};
+}
+
 bool hn_moe_shared_count(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
     *v = hn_moe_of(a)->shared_width / hn_moe_of(a)->width;
     return true;
@@ -118,19 +123,11 @@ static hunch_status finish_groups(const hn_source *src, hn_expert_desc *e, hunch
 
 /* Marks the layers with experts: all but those of a folder's mlp_only_layers and those that decoder_sparse_step skips. */
 static hunch_status mark_by_step(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const int step = a->files.sparse_step;
-    const json_t *only = hn_source_config(src, "mlp_only_layers");
-    for (int i = 0; i < a->layers; i++) a->layer[i].ffn = (i + 1) % step == 0 ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
-    if (only && !json_is_array(only))
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: mlp_only_layers, expected a list of layers", hn_source_path(src));
-    for (size_t k = 0; only && k < json_array_size(only); k++) {
-        const json_t *layer = json_array_get(only, k);
-        if (!json_is_integer(layer) || json_integer_value(layer) < 0 || json_integer_value(layer) >= a->layers)
-            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: mlp_only_layers[%zu], expected a layer from 0 to %d",
-                           hn_source_path(src), k, a->layers - 1);
-        a->layer[json_integer_value(layer)].ffn = HN_FFN_SWIGLU;
-    }
-    return HUNCH_OK;
+    bool dense[HN_MOST_LAYERS], found;
+    const hunch_status st = hn_family_listed(src, "mlp_only_layers", a->layers - 1, dense, &found, err);
+    for (int i = 0; !st && i < a->layers; i++)
+        a->layer[i].ffn = (i + 1) % a->files.sparse_step == 0 && !dense[i] ? HN_FFN_EXPERTS : HN_FFN_SWIGLU;
+    return st;
 }
 
 /* The first layers are dense; in a GGUF also those that have the tensors of a dense one. */

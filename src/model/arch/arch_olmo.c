@@ -9,12 +9,16 @@
 enum { USUAL_PERIOD = 4 };
 
 static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
+    const hn_rotation full = a->rotation[0];
+    const bool own = hn_source_config(src, "rope_parameters.full_attention");
+    const hn_key plain = {NULL, "rope_theta", 1, 1e12, own ? 5e5 : full.scaling.theta};
     const int window = a->layer[0].window;
+    double theta = full.scaling.theta;
     hn_key_buf key;
     if (window == 0) return HUNCH_OK;
-    const hunch_status st = hn_family_windows(
-        a, src, hn_family_key_of(&key, a->family, HN_PATTERN, NULL, 1, 1024, USUAL_PERIOD), window, err);
-    return st ? st : hn_rope_add_sliding(a, src, a->rotation[0].scaling.theta, a->rotation[0].dims, err);
+    hunch_status st = hn_family_windows(a, src, hn_family_key_of(&key, a->family, HN_PATTERN, NULL, 1, 1024, USUAL_PERIOD), window, err);
+    if (!st) st = hn_key_real(src, &plain, &theta, err);
+    return st ? st : hn_rope_add_sliding(a, src, theta, full.dims, err);
 }
 
 static const hn_key_row keys[] = {

@@ -2,6 +2,8 @@
 /* arch_qwen.c - Qwen2 and 2.5: biases on q, k and v. Qwen3 dense: no biases, but every head of q and k is normed. In
  * both the upper layers may have windows, and both have variants with experts; Qwen2-MoE also has a shared one,
  * weighted by a gate. */
+#include <math.h>
+
 #include "model/arch/arch.h"
 
 enum { USUAL_FULL_LAYERS = 28 };
@@ -26,6 +28,11 @@ static hunch_status read_windows_of_moe(hn_arch *a, hn_source *src, hunch_error 
 static const hn_key_row biased[] = {{HN_LAYER(BOOL, qkv_bias), NULL, NULL, 0, 0, {1, 1}}, HN_ROWS_END};
 static const hn_key_row biased_moe[] = {
     {HN_LAYER(BOOL, qkv_bias), "?blk.0.attn_q.bias ?blk.0.attn_qkv.bias", "qkv_bias", 0, 1, {0, 1}}, HN_ROWS_END};
+static const hn_key_row moe[] = {
+    HN_EPS(NAN, 1e-6), HN_CONTEXT(32768), HN_KV_HEADS(16), HN_USED("num_experts_per_tok", 4),
+    {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 1408}},
+    {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", "shared_expert_intermediate_size", 0, 1 << 20, {0, 5632}},
+    HN_ROWS_END};
 static const hn_key_row sparse[] = {
     HN_NORMALISED(1, 0),
     {HN_MODEL(INT, files.sparse_step), NULL, "decoder_sparse_step", 1, 1024, {0, 1}},
@@ -35,6 +42,6 @@ const hn_family hn_family_qwen2 = {.gguf_name = "qwen2", .hf_type = "qwen2", .ke
 const hn_family hn_family_qwen3 = {.gguf_name = "qwen3", .hf_type = "qwen3", .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_slides},
                                    .finish = read_windows};
 const hn_family hn_family_qwen2_moe = {.gguf_name = "qwen2moe", .hf_type = "qwen2_moe",
-                                       .keys = {biased_moe, hn_slides, hn_moe_keys, hn_moe_of_qwen}, .finish = read_windows_of_moe};
+                                       .keys = {biased_moe, hn_slides, hn_moe_keys, hn_moe_of_qwen, moe}, .finish = read_windows_of_moe};
 const hn_family hn_family_qwen3_moe = {.gguf_name = "qwen3moe", .hf_type = "qwen3_moe",
                                        .keys = {hn_norms_of_heads, hn_attention_bias_keys, hn_moe_keys, sparse}};

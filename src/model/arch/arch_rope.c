@@ -149,10 +149,14 @@ static hunch_status stretch_base(hn_rotation *r, const hn_source *src, const cha
     return st;
 }
 
-/* Finds where a folder specifies its scaling (per kind of layer, as transformers 5 writes it, or as most files have it), and its kind. */
-static hunch_status folder_kind(hn_rotation *r, const hn_source *src, const char **where, hunch_error *err) {
-    static const char *const places[] = {"rope_parameters.full_attention", "rope_parameters", "rope_scaling"},
-                             *const spellings[] = {"rope_type", "type"};
+/* Where a folder specifies the scaling of layers with full attention, as transformers 5 writes it or as most files have it; of others. */
+static const char *const usual_places[] = {"rope_parameters.full_attention", "rope_parameters", "rope_scaling", NULL},
+                         *const sliding_places[] = {"rope_parameters.sliding_attention", NULL};
+
+/* Finds it, of these places, and its kind. */
+static hunch_status folder_kind(hn_rotation *r, const hn_source *src, const char *const places[], const char **where,
+                                hunch_error *err) {
+    static const char *const spellings[] = {"rope_type", "type"};
     static const struct {
         const char *name;
         hn_scaling_kind kind;
@@ -162,7 +166,7 @@ static hunch_status folder_kind(hn_rotation *r, const hn_source *src, const char
     const char *type = "default";
     bool stretched = false;
     *where = NULL;
-    for (int p = 0; p < 3 && !*where; p++)
+    for (int p = 0; places[p] && !*where; p++)
         for (int i = 0; i < 2 && !*where; i++) {
             char key[96];
             bool found = false;
@@ -176,7 +180,8 @@ static hunch_status folder_kind(hn_rotation *r, const hn_source *src, const char
             s->kind = kinds[i].kind;
             return HUNCH_OK;
         }
-    const hunch_status st = *where && !strcmp(type, "dynamic") ? stretch_base(r, src, *where, &stretched, err) : HUNCH_OK;
+    const bool dynamic = *where && places == usual_places && !strcmp(type, "dynamic");
+    const hunch_status st = dynamic ? stretch_base(r, src, *where, &stretched, err) : HUNCH_OK;
     if (st || stretched) return st;
     return hn_fail(err, HUNCH_REFUSED,
                    "%s: rope scaling \"%.40s\", expected default, linear, llama3, yarn or longrope%s",
@@ -193,10 +198,10 @@ static hunch_status folder_original(hn_scaling *s, int context, const hn_source 
     return st || s->original > 0 ? st : hn_key_real(src, &inside, &s->original, err);
 }
 
-static hunch_status read_folder(const hn_key_reading *from, hn_rotation *r, hunch_error *err) {
+static hunch_status read_folder(const hn_key_reading *from, hn_rotation *r, const char *const places[], hunch_error *err) {
     hn_scaling *s = &r->scaling;
     hn_key_reading in = *from;
-    hunch_status st = folder_kind(r, from->src, &in.place, err);
+    hunch_status st = folder_kind(r, from->src, places, &in.place, err);
     if (st || s->kind == HN_SCALING_NONE) return st;
     char path[96];
     snprintf(path, sizeof path, "%s.short_factor", in.place);
@@ -210,6 +215,9 @@ static hunch_status read_folder(const hn_key_reading *from, hn_rotation *r, hunc
                      in.place, s->high, s->low);
     if (!st && s->kind == HN_SCALING_YARN)
         st = TAKE(&in, err, SCALING(whole), SCALING(fast), SCALING(slow), SCALING(mscale), SCALING(mscale_all));
+    if (!st && s->kind == HN_SCALING_LONGROPE && places != usual_places)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s.rope_type is longrope, expected default, linear, llama3 or yarn",
+                       hn_source_path(from->src), in.place);
     return st || s->kind != HN_SCALING_LONGROPE ? st : folder_longrope(r, from->src, in.place, err);
 }
 
@@ -338,7 +346,7 @@ hunch_status hn_rope_read(const hn_key_reading *from, hn_source *src, int dims, 
     hn_rotation *r = append(a, dims, &(hn_scaling){.theta = theta, .factor = 1}, err);
     if (!r) return HUNCH_NO_MEMORY;
     a->rope_interleaved = gguf ? a->family->pairs : a->family->folder_pairs;
-    hunch_status st = gguf ? read_gguf(from, r, src, err) : read_folder(from, r, err);
+    hunch_status st = gguf ? read_gguf(from, r, src, err) : read_folder(from, r, usual_places, err);
     if (st) return st;
     const hn_scaling *s = &r->scaling;
     if (s->kind != HN_SCALING_DIVISORS && s->kind != HN_SCALING_LONGROPE) make_frequencies(r);
@@ -349,18 +357,24 @@ hunch_status hn_rope_read(const hn_key_reading *from, hn_source *src, int dims, 
     return HUNCH_OK;
 }
 
+/* A folder's scaling of layers with a window. Its numbers are read as those of the first rotation. */
+static hunch_status read_sliding(const hn_arch *a, const hn_source *src, int dims, hn_scaling *s, hunch_error *err) {
+    const hn_file_keys keys = hn_family_keys(a->family);
+    hn_arch other = *a;
+    hn_rotation *r = &other.rotation[0];
+    *r = (hn_rotation){.dims = dims, .scaling = *s};
+    const hunch_status st = read_folder(&(hn_key_reading){&keys, &other, a->layer, src, NULL}, r, sliding_places, err);
+    *s = r->scaling;
+    return st;
+}
+
 hunch_status hn_rope_add_sliding(hn_arch *a, const hn_source *src, double theta, int dims, hunch_error *err) {
     hn_key_buf base, turned;
-    const char *type = "default";
     hn_scaling plain = {.factor = 1};
-    bool found;
     hunch_status st = hn_key_real(src, hn_family_key_of(&base, a->family, "rope.freq_base_swa",
                                                         "rope_parameters.sliding_attention.rope_theta", 1, 1e12, theta), &plain.theta, err);
     if (!st) st = hn_key_int(src, hn_family_key_of(&turned, a->family, "rope.dimension_count_swa", NULL, 2, 512, dims), &dims, err);
-    if (!st && a->files.form == HN_SOURCE_HF)
-        st = hn_source_str(src, "rope_parameters.sliding_attention.rope_type", &type, NULL, &found, err);
-    if (!st && strcmp(type, "default"))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: rope scaling \"%.40s\" of sliding layers, expected default", hn_source_path(src), type);
+    if (!st && a->files.form == HN_SOURCE_HF) st = read_sliding(a, src, dims, &plain, err);
     if (!st && (dims % 2 || dims > a->layer[0].head_dim))
         st = hn_fail(err, HUNCH_REFUSED, "%s: %d dims of heads of %d turn in sliding layers, expected an even number of at most as many",
                      hn_source_path(src), dims, a->layer[0].head_dim);

@@ -4,30 +4,18 @@
  * folder in stacks, are chosen by sigmoids and a correction, beside a shared one; units may be limited by layer. Blocks that predict
  * further tokens are not read. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "model/arch/arch.h"
 
 enum { USUAL_DENSE = 3 }; /* first layers without experts */
 
-/* A folder's layers with experts: numbers in a list, or in a text between commas. */
+/* A folder's layers with experts. */
 static hunch_status mark_listed(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const json_t *list = hn_source_config(src, "moe_layers_enum");
-    const char *p = json_string_value(list);
-    bool sparse[HN_MOST_LAYERS], good = !list || p || json_is_array(list);
-    for (int i = 0; i < HN_MOST_LAYERS; i++) sparse[i] = !list && i >= USUAL_DENSE;
-    for (size_t i = 0; good && (p ? *p != 0 : i < json_array_size(list)); i++) {
-        char *end = NULL;
-        const json_t *one = json_array_get(list, i);
-        const long n = p ? strtol(p, &end, 10) : json_is_integer(one) ? (long)json_integer_value(one) : -1;
-        good = n >= 0 && n < HN_MOST_LAYERS && (!p || (end > p && (*end == ',' || !*end)));
-        if (good) sparse[n] = true;
-        if (p) p = *end ? end + 1 : end;
-    }
-    for (int i = 0; good && i < a->layers; i++)
-        if (!sparse[i]) a->layer[i].ffn = HN_FFN_SWIGLU, a->layer[i].experts = (hn_expert_desc){0};
-    return good ? HUNCH_OK
-                : hn_fail(err, HUNCH_REFUSED, "%s: config.json: moe_layers_enum, expected numbers of layers", hn_source_path(src));
+    bool sparse[HN_MOST_LAYERS], found;
+    const hunch_status st = hn_family_listed(src, "moe_layers_enum", HN_MOST_LAYERS - 1, sparse, &found, err);
+    for (int i = 0; !st && i < a->layers; i++)
+        if (found ? !sparse[i] : i < USUAL_DENSE) hn_moe_set(&a->layer[i], NULL);
+    return st;
 }
 
 /* What layers have of their own in a folder; a limit of null or 0 is none. */
@@ -55,37 +43,29 @@ static hunch_status read_folder(hn_arch *a, hn_source *src, hunch_error *err) {
     return st;
 }
 
-/* Base and dims of the rotation of layers of a kind: lists have them for each layer, of which all of a kind agree. */
-static hunch_status read_rotation(const hn_arch *a, const hn_source *src, bool slides, double *theta, int *dims, hunch_error *err) {
-    static const hn_key bases = {NULL, "rope_theta", 1, 1e12, 1e4}, parts = {NULL, "partial_rotary_factors", 0.01, 1, 1};
-    static const char *const own_parts[] = {"rope_parameters.full_attention.partial_rotary_factor",
-                                            "rope_parameters.sliding_attention.partial_rotary_factor"};
-    double base[HN_MOST_LAYERS], part[HN_MOST_LAYERS], turned = 1;
-    int i = 0;
-    while (i < a->layers - 1 && (a->layer[i].window > 0) != slides) i++;
-    hunch_status st = hn_family_numbers(a, src, &bases, false, base, err);
-    if (!st) st = hn_family_numbers(a, src, &parts, false, part, err);
-    const hn_key own = {NULL, own_parts[slides], 0.01, 1, st ? 1 : part[i]};
-    if (!st) st = hn_key_real(src, &own, &turned, err);
-    *theta = st ? 0 : base[i];
-    if (!st && a->files.form == HN_SOURCE_HF) *dims = (int)(a->layer[0].head_dim * turned);
-    return st;
-}
-
 /* A GGUF's number of rotated dims is twice that of layers with full attention. */
 static bool twice(const hn_arch *a HN_UNUSED, const hn_key_row *k HN_UNUSED, double *v) {
     *v *= 2;
     return true;
 }
 
+/* Lists have the base and the rotated part of each layer, of which all of a kind agree. */
 static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
-    int dims[2] = {a->rotation[0].dims / 2, a->rotation[0].dims};
-    double theta[2] = {0, 0};
+    static const hn_key bases = {NULL, "rope_theta", 1, 1e12, 1e4}, parts = {NULL, "partial_rotary_factors", 0.01, 1, 1};
+    const bool folder = a->files.form == HN_SOURCE_HF;
+    int dims[2] = {a->rotation[0].dims, 2 * a->rotation[0].dims};
+    double theta[2] = {1e4, 1e4}, turned[2] = {1, 1}, base[HN_MOST_LAYERS], part[HN_MOST_LAYERS];
     hn_key_buf key;
     hunch_status st = hn_family_windows(a, src, hn_family_key_of(&key, a->family, HN_PATTERN, NULL, 1, 1024, 1), a->layer[0].window, err);
-    if (!st && a->files.form == HN_SOURCE_HF) st = read_folder(a, src, err);
+    if (!st && folder) st = read_folder(a, src, err);
     if (!st) st = hn_family_check_heads(a, src, err);
-    for (int k = 0; !st && k < 2; k++) st = read_rotation(a, src, k, &theta[k], &dims[k], err);
+    if (!st) st = hn_family_numbers(a, src, &bases, false, base, err);
+    if (!st) st = hn_family_numbers(a, src, &parts, false, part, err);
+    for (int i = a->layers - 1; !st && i >= 0; i--) theta[a->layer[i].window > 0] = base[i], turned[a->layer[i].window > 0] = part[i];
+    for (int k = 0; !st && folder && k < 2; k++) {
+        st = hn_family_part(src, k == 1, turned[k], &turned[k], err);
+        dims[k] = (int)(a->layer[0].head_dim * turned[k]);
+    }
     hn_family_key_of(&key, a->family, "rope.freq_base", "rope_parameters.full_attention.rope_theta", 1, 1e12, theta[0]);
     if (!st) st = hn_key_real(src, &key.key, &theta[0], err);
     if (!st) st = hn_family_rotation(a, src, dims[0], theta[0], err);
@@ -111,8 +91,8 @@ static const hn_key_row keys[] = {
     {HN_MODEL(INT, rotation[0].dims), "rope.dimension_count", NULL, 2, 512, .how = HN_LATER, .written = twice},
     {HN_LAYER(FLOAT, attention_scale), "attention.scale", NULL, 1e-6, 1e6, .follows = hn_scale_of_heads, .written = other_scale},
     {HN_BESIDE(CLAIM), NULL, "query_pre_attn_scalar"},
-    {HN_LAYER(BOOL, experts.shared_bias), "?blk.0.ffn_gate.bias", "mlp_bias", 0, 1},
-    HN_ALWAYS(HN_MODEL(REAL, files.rotated), 1),
+    HN_SHARED_BIAS("mlp_bias"),
+    HN_ALWAYS(HN_MODEL(REAL, files.rotated), 1), HN_ALWAYS(HN_MODEL(BOOL, files.dims_twice), 1),
     HN_ALWAYS(HN_LAYER(BOOL, gate.of_heads), 1),
     {HN_LAYER(FLOAT, expert_limit), "swiglu_clamp_exp", NULL, 0, 1e6, .how = HN_EACH, .written = any_limit},
     {HN_LAYER(FLOAT, ffn_limit), "swiglu_clamp_shexp", NULL, 0, 1e6, .how = HN_EACH, .written = any_limit},

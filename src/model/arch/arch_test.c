@@ -85,15 +85,17 @@ static void test_refused(void **state) {
         {"hunyuan_v1_dense-late", "\"alpha\": 1000.0", "\"other\": 1000.0", "rope scaling \"dynamic\""},
         {"hunyuan_v1_moe-shared", "\"moe_topk\": [", "\"moe_topk\": [7, ", "moe_topk, expected a whole number"},
         {"hy_v3-mtp", "\"router_scaling_factor\": 2.826", "\"router_scaling_factor\": -1", "router_scaling_factor is -1"},
-        {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"yarn\"}}",
-         "of sliding layers, expected default"},
+        {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"longrope\"}}",
+         "rope_parameters.sliding_attention.rope_type is longrope"},
+        {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"dynamic\", "
+         "\"alpha\": 50.0}}", "rope scaling \"dynamic\""},
         {"ministral3-nested", "\"llama_4_scaling_beta\": 0.1", "\"llama_4_scaling_beta\": -1", "llama_4_scaling_beta is -1"},
         {"afmoe-gated", "\"mup_enabled\": true", "\"mup_enabled\": 1", "mup_enabled"},
         {"laguna-headwise", "\"gating\": true", "\"gating\": \"per-row\"", "gating, expected true, false, per-head or per-element"},
         {"laguna-headwise", "\"gating\": true", "\"moe_apply_router_weight_on_input\": true", "moe_apply_router_weight_on_input is true"},
         {"laguna-headwise", "\"num_attention_heads_per_layer\": [", "\"num_attention_heads_per_layer\": [3, ",
          "num_attention_heads_per_layer, expected a whole number"},
-        {"step3p7-nested", "\"moe_layers_enum\": \"1,2\"", "\"moe_layers_enum\": \"1;2\"", "moe_layers_enum, expected numbers of layers"},
+        {"step3p7-nested", "\"moe_layers_enum\": \"1,2\"", "\"moe_layers_enum\": \"1;2\"", "moe_layers_enum[0], expected a layer"},
         {"step3p7-nested", "\"swiglu_limits\": [", "\"swiglu_limits\": [-1, ", "swiglu_limits, expected a number"},
         {"step3p7-nested", "\"zero_centered\": true", "\"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0"},
         {"mimo_v2_flash-sinks", "\"hybrid_layer_pattern\": [", "\"hybrid_layer_pattern\": [2, ",
@@ -159,6 +161,7 @@ static double experts_of(const hn_arch *a) { return a->layer[a->layers - 1].expe
 static double attending_of(const hn_arch *a) { return a->layer[1].mixer[0].kind == &hn_mixer_attention; }
 static double gated_of(const hn_arch *a) { return a->layer[0].gate.of_numbers; }
 static double base_of(const hn_arch *a) { return a->rotation[0].scaling.theta; }
+static double sliding_base_of(const hn_arch *a) { return a->rotation[1].scaling.theta; }
 static double turned_of(const hn_arch *a) { return a->rotation[0].dims; }
 
 /* What an absent key, or one that a family's reference reads in its own way, means. */
@@ -184,6 +187,11 @@ static void test_absent(void **state) {
         {"laguna-headwise", "\"gating\": true", "\"gating\": false", gated_of, 1},
         {"laguna-headwise", "\"gating\": true", "\"gating\": \"per-head\"", gated_of, 0},
         {"ministral3-nested", "\"rope_theta\"", "\"other\"", base_of, 1e4},
+        {"mixtral-top2", "\"num_experts_per_tok\"", "\"other\"", used_of, 2},
+        {"qwen2_moe-gated", "\"num_experts_per_tok\"", "\"other\"", used_of, 4},
+        {"qwen3-dense", "\"silu\"", "\"swish\"", width_of, 128},
+        {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", "
+         "\"rope_theta\": 1e4}}", sliding_base_of, 5e5},
         {"mimo_v2_flash-sinks", "\"rope_theta\"",
          "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}, \"other\"", turned_of, 8},
         {"glm4-sandwich", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25, \"rope_parameters\": "
@@ -282,6 +290,24 @@ static void test_spellings(void **state) {
     a = read_as("mistral-sliding", "\"rope_theta\": 10000.0", "\"rope_scaling\": null"); /* as in Llama 2 */
     assert_true(fabs(a.rotation[0].freq[1] - pow(10000, -2.0 / a.rotation[0].dims)) < 1e-12 && a.rotation[0].scale == 1);
     hn_arch_fini(&a);
+}
+
+/* Layers with a window may be scaled as those with full attention are, or in another way. */
+static void test_scaled_windows(void **state) {
+    (void)state;
+    hn_arch a = read_as("olmo3-sliding", "\"rope_theta\": 500000.0",
+                        "\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"yarn\", \"rope_theta\": 1e4, \"factor\": 4.0, "
+                        "\"original_max_position_embeddings\": 64}, \"sliding_attention\": {\"rope_type\": \"yarn\", \"rope_theta\": 1e4, "
+                        "\"factor\": 4.0, \"original_max_position_embeddings\": 64}}"),
+           b = read_as("olmo3-sliding", "\"rope_theta\": 500000.0",
+                       "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"linear\", \"rope_theta\": 1e4, \"factor\": 4.0}}");
+    assert_true(a.rotations == 2 && a.rotation[1].scale == a.rotation[0].scale && a.rotation[1].scale > 1 && b.rotation[1].scale == 1);
+    for (int i = 0; i < a.rotation[0].dims / 2; i++) {
+        assert_true(a.rotation[1].freq[i] == a.rotation[0].freq[i]);
+        assert_true(fabs(b.rotation[1].freq[i] - pow(1e4, -2.0 * i / b.rotation[1].dims) / 4) < 1e-12);
+    }
+    hn_arch_fini(&a);
+    hn_arch_fini(&b);
 }
 
 /* The layers with windows, by each spelling. */
@@ -525,7 +551,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_absent),
                                        cmocka_unit_test(test_wrong_experts),
                                        cmocka_unit_test(test_spellings),
-                                       cmocka_unit_test(test_windows),
+                                       cmocka_unit_test(test_scaled_windows), cmocka_unit_test(test_windows),
                                        cmocka_unit_test(test_biases),
                                        cmocka_unit_test(test_tied), cmocka_unit_test(test_names_of_experts),
                                        cmocka_unit_test(test_gemma_vision_folders),
