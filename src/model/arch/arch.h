@@ -422,6 +422,8 @@ bool hn_slides_otherwise(const hn_arch *a, const hn_key_row *k, double *v); /* `
 enum { HN_MOST_LAYERS = 1024 };
 hunch_status hn_family_numbers(const hn_arch *a, const hn_source *src, const hn_key *key, bool whole, double each[HN_MOST_LAYERS],
                                hunch_error *err);
+/* Which layers have no key heads in a GGUF that lists how many each has: second. */
+hunch_status hn_family_headless(hn_arch *a, const hn_source *src, void (*set)(hn_layer_desc *l, bool second), hunch_error *err);
 /* Which layers a folder's list of their numbers names, or a text that has commas between them; found: there is one. No number may be above
  * most, which is below HN_MOST_LAYERS. */
 hunch_status hn_family_listed(const hn_source *src, const char *path, int most, bool listed[HN_MOST_LAYERS], bool *found, hunch_error *err);

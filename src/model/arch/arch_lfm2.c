@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_lfm2.c - LFM2 and LFM2.5, dense and with experts: some layers are attention with normed heads, the others gated short convolutions.
- * The norm before the output matrix is called embedding_norm, and token_embd_norm in a GGUF. */
+/* arch_lfm2.c - LFM2 and LFM2.5: some layers are attention with normed heads, the others gated short convolutions. The norm before the
+ * output matrix is called embedding_norm, and token_embd_norm in a GGUF. With experts: arch_lfm2_moe.c. */
 #include <math.h>
 
 #include "model/arch/short_conv_desc.h"
@@ -11,34 +11,17 @@ static void set_conv(hn_layer_desc *l, bool conv) { l->mixer[0].kind = conv ? &h
 
 /* ---- which layers ------------------------------------------------------------------------------------------------------ */
 
-/* full_attn_idxs: the layers with attention, of a longer model too; neither this nor layer_types: all have it. */
-static hunch_status listed_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
-    bool attends[HN_MOST_LAYERS], found;
-    const hunch_status st = hn_family_listed(src, "full_attn_idxs", HN_MOST_LAYERS - 1, attends, &found, err);
-    for (int i = 0; found && i < a->layers; i++) set_conv(&a->layer[i], !attends[i]);
-    return st;
-}
-
-/* A GGUF's layers with no key heads are convolutions. */
-static hunch_status layers_by_heads(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const hn_array *list = NULL;
-    char key[96];
-    hn_family_key(a->family, "attention.head_count_kv", key);
-    if (hn_source_array(src, key, &list, NULL) || !list) return HUNCH_OK; /* one number of all */
-    if (hn_array_count(list) != (size_t)a->layers)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s has %zu numbers, expected %d", hn_source_path(src), key, hn_array_count(list),
-                       a->layers);
-    for (int i = 0; i < a->layers; i++) set_conv(&a->layer[i], hn_array_number(list, (size_t)i) == 0);
-    return HUNCH_OK;
-}
-
-static hunch_status read_layers(hn_arch *a, hn_source *src, hunch_error *err) {
+/* layer_types, or full_attn_idxs with numbers of layers with attention, of a longer model too; without both all have it. In a GGUF those
+ * without key heads are convolutions. */
+hunch_status hn_lfm2_layers(hn_arch *a, hn_source *src, hunch_error *err) {
     static const char *const kinds[] = {"full_attention", "conv"};
     const bool gguf = a->files.form == HN_SOURCE_GGUF;
-    bool found = false, bias = false;
+    bool attends[HN_MOST_LAYERS], typed = false, found = false, bias = false;
     int attending = 0;
-    hunch_status st = gguf ? layers_by_heads(a, src, err) : hn_family_kinds(a, src, "layer_types", kinds, set_conv, &found, err);
-    if (!st && !gguf && !found) st = listed_layers(a, src, err);
+    hunch_status st = gguf ? hn_family_headless(a, src, set_conv, err)
+                           : hn_family_kinds(a, src, "layer_types", kinds, set_conv, &typed, err);
+    if (!st) st = hn_family_listed(src, "full_attn_idxs", HN_MOST_LAYERS - 1, attends, &found, err);
+    for (int i = 0; !st && !typed && found && i < a->layers; i++) set_conv(&a->layer[i], !attends[i]);
     if (!st && !gguf) st = hn_source_bool(src, "conv_bias", &bias, &found, err);
     for (int i = 0; !st && i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
@@ -74,7 +57,7 @@ static hunch_status read_width(const hn_key_reading *r, const hn_key_row *k, dou
                                                                     hn_source_path(src), *v, k->least, k->most);
 }
 
-static const hn_key_row keys[] = {
+const hn_key_row hn_lfm2_keys[] = {
     HN_CONTEXT(128000), HN_THETA(1e6),
     {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "norm_eps", 0, 1, {NAN, 1e-5}, HN_NOT_NULL},
     {HN_MODEL(BOOL, tied), NULL, "tie_embedding tie_word_embeddings", 0, 1, {0, 1}},
@@ -86,19 +69,8 @@ static const hn_key_row keys[] = {
     HN_ROWS_END};
 static const hn_key_row dense[] = {
     {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, .read = read_width}, HN_ROWS_END};
-static const hn_key_row sparse[] = {
-    HN_EXPERTS("num_experts", 32), HN_USED("num_experts_per_tok", 4),
-    {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 1792}},
-    {HN_LAYER(INT, ffn_width), "feed_forward_length", "intermediate_size", 1, 1 << 20, {NAN, 7168}},
-    {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", "num_dense_layers", 0, 0, {0, 2}, .up_to = hn_moe_layers,
-     .written = hn_moe_first},
-    {HN_LAYER(FLOAT, experts.scale), "expert_weights_scale", "routed_scaling_factor", 0, 1e6, {1, 1}, .written = hn_unusual_choice},
-    {HN_LAYER(BOOL, experts.bias), NULL, "use_expert_bias", 0, 1, {0, 1}},
-    HN_ALWAYS(HN_LAYER(BOOL, experts.sigmoid), 1), HN_ALWAYS(HN_LAYER(FLOAT, experts.sum_more), 1e-6), HN_NORMALISED(1, 1),
-    HN_ROWS_END};
-
 #define FOLDER(part) "model.layers.%d." part ".weight"
-static const hn_role_other names[] = {
+const hn_role_other hn_lfm2_names[] = {
     {HN_ROLE_OUTPUT_NORM, "token_embd_norm.weight", "model.embedding_norm.weight", NULL},
     {HN_ROLE_ATTN_NORM, NULL, FOLDER("operator_norm"), NULL},
     {HN_ROLE_O, NULL, FOLDER("self_attn.out_proj"), NULL},
@@ -114,7 +86,5 @@ static const hn_role_other names[] = {
     {HN_ROLE_EXPERT_UP, NULL, FOLDER("feed_forward.experts.%d.w3"), NULL},
     {HN_ROLE_EXPERT_DOWN, NULL, FOLDER("feed_forward.experts.%d.w2"), NULL},
     {HN_ROLES, NULL, NULL, NULL}};
-const hn_family hn_family_lfm2 = {.gguf_name = "lfm2", .hf_type = "lfm2", .names = names, .keys = {hn_norms_of_heads, keys, dense},
-                                  .finish = read_layers};
-const hn_family hn_family_lfm2_moe = {.gguf_name = "lfm2moe", .hf_type = "lfm2_moe", .names = names,
-                                      .keys = {hn_norms_of_heads, hn_moe_keys, keys, sparse}, .finish = read_layers};
+const hn_family hn_family_lfm2 = {.gguf_name = "lfm2", .hf_type = "lfm2", .names = hn_lfm2_names,
+                                  .keys = {hn_norms_of_heads, hn_lfm2_keys, dense}, .finish = hn_lfm2_layers};

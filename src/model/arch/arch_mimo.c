@@ -103,10 +103,8 @@ static const hn_key_row keys[] = {
     {HN_LAYER(BOOL, qkv_bias), "?blk.0.attn_q.bias ?blk.0.attn_qkv.bias", "attention_bias", 0, 1}, /* o has none */
     HN_EXPERTS("n_routed_experts num_experts num_local_experts", 256), HN_USED("num_experts_per_tok", 8),
     {HN_LAYER(INT, experts.width), "expert_feed_forward_length", "moe_intermediate_size", 1, 1 << 20, {NAN, 2048}},
-    HN_ALWAYS(HN_MODEL(INT, files.shared_experts), 0),
     {HN_MODEL(INT, files.first_experts), "leading_dense_block_count", NULL, 0, 1024, {0, 1}, .written = hn_moe_first},
-    HN_NORMALISED(1, 1),
-    {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
+    HN_ALWAYS(HN_MODEL(INT, files.shared_experts), 0), HN_NORMALISED(1, 1), {HN_BESIDE(CLAIM), NULL, "mlp_layer_types"},
     HN_ROWS_END};
 const hn_family hn_family_mimo_v2_flash = {.gguf_name = "mimo2", .hf_type = "mimo_v2_flash", .unread = "mtp. +",
                                            .keys = {hn_next_layers, hn_moe_keys, hn_moe_of_deepseek, hn_moe_of_v3, keys}, .finish = finish};

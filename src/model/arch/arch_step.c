@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_step.c - Step 3.5 and 3.7 (StepFun): norms less 1 in a folder, those of heads too; each head's result is multiplied by the
- * sigmoid of a product of its own. Layers with a window have more heads, and a rotation of their own without scaling. Experts, of a
- * folder in stacks, are chosen by sigmoids and a correction, beside a shared one; units may be limited by layer. Blocks that predict
- * further tokens are not read. */
+ * sigmoid of a product of its own. Layers with a window have other heads, and a rotation of their own. Experts, of a folder in stacks, are
+ * chosen by sigmoids and a correction, beside a shared one; units may be limited by layer. Further tokens are not predicted. */
 #include <math.h>
 
 #include "model/arch/arch.h"
 
 enum { USUAL_DENSE = 3 }; /* first layers without experts */
-
-/* A folder's layers with experts. */
-static hunch_status mark_listed(hn_arch *a, const hn_source *src, hunch_error *err) {
-    bool sparse[HN_MOST_LAYERS], found;
-    const hunch_status st = hn_family_listed(src, "moe_layers_enum", HN_MOST_LAYERS - 1, sparse, &found, err);
-    for (int i = 0; !st && i < a->layers; i++)
-        if (found ? !sparse[i] : i < USUAL_DENSE) hn_moe_set(&a->layer[i], NULL);
-    return st;
-}
 
 /* What layers have of their own in a folder; a limit of null or 0 is none. */
 static hunch_status read_folder(hn_arch *a, hn_source *src, hunch_error *err) {
@@ -24,16 +14,18 @@ static hunch_status read_folder(hn_arch *a, hn_source *src, hunch_error *err) {
                  square = {NULL, "query_pre_attn_scalar", 1e-6, 1e6, a->layer[0].head_dim},
                  other = {NULL, "attention_other_setting.num_attention_heads", 1, 1024, a->layer[0].heads};
     double limits[HN_MOST_LAYERS], of_shared[HN_MOST_LAYERS], scalar = 1;
+    bool sparse[HN_MOST_LAYERS], found, marked = hn_source_config(src, "mlp_layer_types");
     int heads = 0;
     hunch_status st = hn_key_int(src, &other, &heads, err);
     const hn_key own = {NULL, "num_sliding_attention_heads", 1, 1024, heads};
     if (!st) st = hn_key_int(src, &own, &heads, err);
     if (!st) st = hn_key_real(src, &square, &scalar, err);
-    if (!st && !hn_source_config(src, "mlp_layer_types")) st = mark_listed(a, src, err);
+    if (!st) st = hn_family_listed(src, "moe_layers_enum", HN_MOST_LAYERS - 1, sparse, &found, err);
     if (!st) st = hn_family_numbers(a, src, &limit, false, limits, err);
     if (!st) st = hn_family_numbers(a, src, &shared, false, of_shared, err);
     for (int i = 0; !st && i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
+        if (!marked && (found ? !sparse[i] : i < USUAL_DENSE)) hn_moe_set(l, NULL);
         if (l->window > 0) l->heads = heads;
         l->attention_scale = (float)(1 / sqrt(scalar));
         l->expert_limit = (float)limits[i];

@@ -22,4 +22,9 @@ static inline hn_short_conv_desc *hn_short_conv_at(hn_layer_desc *l) { return (v
 #define HN_ROLE_SHORT_CONV_BIAS HN_ROLE_OF(short_conv, 3)
 #define HN_ROLE_SHORT_CONV_OUT HN_ROLE_OF(short_conv, 4)
 #define HN_ROLE_SHORT_CONV_OUT_BIAS HN_ROLE_OF(short_conv, 5)
+
+/* Of LFM2, dense and with experts (arch_lfm2.c). */
+extern const hn_key_row hn_lfm2_keys[];
+extern const hn_role_other hn_lfm2_names[];
+hunch_status hn_lfm2_layers(hn_arch *a, hn_source *src, hunch_error *err); /* `finish`: which layers are what */
 #endif
