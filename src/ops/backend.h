@@ -22,6 +22,7 @@
 #include "ops/ops.h"
 
 struct hn_delta;
+struct hn_ssm;
 
 /* What a memory is for. */
 typedef enum hn_mem_kind {
@@ -100,6 +101,7 @@ struct hn_backend {
     /* kv: its type and widths */
     size_t (*attention_scratch)(const hn_backend *b, int max_rows, int heads, const hn_kv *kv, int max_positions);
     size_t (*delta_scratch)(const hn_backend *b, const struct hn_delta *d);
+    size_t (*ssm_scratch)(const hn_backend *b, const struct hn_ssm *d, int max_rows); /* NULL: it has no such layers */
     size_t (*sample_scratch)(const hn_backend *b, int vocab);
     /* NULL: without ranks. cols: the most that are joined; rows with best lists, and their k. */
     size_t (*join_room)(const hn_backend *b, int max_rows, int cols, int top_rows, int k);

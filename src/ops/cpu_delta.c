@@ -108,7 +108,7 @@ static void convolve(const head *h, int i, int first, int count, float *y) {
         const float *row = t == d->taps - 1 ? own_m(h, s) : m_of(h, s->before[d->taps - 2 - t]);
         m[t] = row ? row + first : NULL;
     }
-    h->k->convolve(m, d->taps, hn_host_f32(d->conv) + first, hn_delta_channels(d), count, y);
+    h->k->convolve(m, d->taps, hn_host_f32(d->conv) + first, hn_delta_channels(d), NULL, count, y);
 }
 
 /* x / sqrt(its squares + eps) * scale */

@@ -20,10 +20,19 @@ static inline float *hn_host_f32(hn_buf b) { return (float *)hn_host(b); }
 static inline const int32_t *hn_host_i32(hn_buf b) { return (const int32_t *)hn_host(b); }
 static inline float *hn_host_row(hn_matrix m, int row) { return hn_host_f32(m.at) + (size_t)m.ld * (size_t)row; }
 
-/* The inputs of a layer at a slot of a text whose pages are these. */
+/* The inputs of a layer at a slot of a text whose pages are these, or of sequence `seq` of the pass. */
 static inline float *hn_host_inputs(const hn_input_pages *p, const int32_t *pages, int slot) {
     unsigned char *page = (unsigned char *)hn_host(p->pool) + p->page_bytes * (size_t)pages[slot / p->page_rows];
     return (float *)(void *)(page + p->row_bytes * (size_t)(slot % p->page_rows) + p->off);
+}
+static inline float *hn_host_inputs_of(const hn_input_pages *p, int seq, int slot) {
+    return hn_host_inputs(p, hn_host_i32(p->table) + (size_t)p->stride * (size_t)seq, slot);
+}
+/* The slot of the row at a position of row i's path. */
+static inline int hn_host_slot(const hn_rows *rows, int i, int position) {
+    const int seq = hn_host_i32(rows->seq)[i], committed = hn_host_i32(rows->committed)[seq];
+    const bool in_order = position < committed || hn_host_i32(rows->direct)[seq];
+    return in_order ? position : hn_host_i32(rows->path_slots)[hn_host_i32(rows->path_start)[i] + position - committed];
 }
 /* ln(1 + e^x), in double, so that every C library gives the same float. */
 static inline double hn_softplus(double x) { return x > 30 ? x : log1p(exp(x)); }
@@ -88,6 +97,7 @@ size_t hn_cpu_sample_scratch(const hn_backend *b, int vocab);
 void hn_cpu_verify_match(const hn_exec *ex, const hn_match *m);
 void hn_cpu_beam(const hn_exec *ex, const hn_beam_level *l);
 size_t hn_cpu_delta_scratch(const hn_backend *b, const struct hn_delta *d);
+size_t hn_cpu_ssm_scratch(const hn_backend *b, const struct hn_ssm *d, int max_rows);
 int hn_cpu_act_forms(const hn_backend *b, hn_dtype weight);
 
 /* Writes `count` inputs to a row in these forms, from the start of its group number `group`. */

@@ -2,7 +2,7 @@
 /* cpu_ops.c - the CPU backend: its memory, and the table of its operations.
  *
  * The operations themselves: cpu_linear.c (matrix products), cpu_heads.c (a matrix for each head),
- * cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c, cpu_short_conv.c,
+ * cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c, cpu_short_conv.c, cpu_ssm.c,
  * cpu_kv.c (rows of the cache), cpu_tokens.c (tokens, draws, paths), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
@@ -15,6 +15,7 @@
 #include "ops/cpu_mem.h"
 #include "ops/delta.h"
 #include "ops/short_conv.h"
+#include "ops/ssm.h"
 #include "ops/kernels.h"
 #include "ops/pack.h"
 
@@ -186,6 +187,7 @@ static const hn_ops operations = {
     .convolve = hn_cpu_convolve,
     .delta = hn_cpu_delta,
     .short_conv = hn_cpu_short_conv,
+    .ssm = hn_cpu_ssm,
     .pick_rows = hn_cpu_pick_rows,
     .take_tokens = hn_cpu_take_tokens,
     .sample = hn_cpu_sample,
@@ -219,6 +221,7 @@ void hn_cpu_backend_init(hn_cpu_backend *c, hn_pool *pool, hn_isa isa, bool f32)
         .top_scratch = hn_cpu_top_scratch,
         .attention_scratch = hn_cpu_attention_scratch,
         .delta_scratch = hn_cpu_delta_scratch,
+        .ssm_scratch = hn_cpu_ssm_scratch,
         .sample_scratch = hn_cpu_sample_scratch,
         .attention_in_bf16 = hn_cpu_attention_in_bf16,
     };

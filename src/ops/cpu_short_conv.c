@@ -8,18 +8,12 @@
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
 
-static float *kept_at(const hn_input_pages *p, int seq, int slot) {
-    return hn_host_inputs(p, hn_host_i32(p->table) + (size_t)p->stride * (size_t)seq, slot);
-}
-
 /* Where the last `taps` rows of row i's path have their numbers, the oldest first; NULL: before the text. */
 static void rows_before(const hn_rows *rows, int i, int taps, const hn_input_pages *p, int from, const float *m[HN_MOST_TAPS]) {
-    const int seq = hn_host_i32(rows->seq)[i], position = hn_host_i32(rows->position)[i], committed = hn_host_i32(rows->committed)[seq];
-    const int32_t *path = hn_host_i32(rows->path_slots) + hn_host_i32(rows->path_start)[i];
-    const bool in_order = hn_host_i32(rows->direct)[seq];
+    const int seq = hn_host_i32(rows->seq)[i], position = hn_host_i32(rows->position)[i];
     for (int t = 0; t < taps; t++) {
         const int at = position - taps + 1 + t;
-        m[t] = at < 0 ? NULL : kept_at(p, seq, at < committed || in_order ? at : path[at - committed]) + from;
+        m[t] = at < 0 ? NULL : hn_host_inputs_of(p, seq, hn_host_slot(rows, i, at)) + from;
     }
 }
 
@@ -33,7 +27,7 @@ void hn_cpu_short_conv(const hn_exec *ex, const hn_rows *rows, const hn_short_co
     const int from = first * HN_STRIP, end = last * HN_STRIP < width ? last * HN_STRIP : width;
     for (int i = 0; i < n && from < end; i++) {
         const float *m[HN_MOST_TAPS];
-        float *row = hn_host_row(x, i), *own = kept_at(kept, hn_host_i32(rows->seq)[i], hn_host_i32(rows->slot)[i]);
+        float *row = hn_host_row(x, i), *own = hn_host_inputs_of(kept, hn_host_i32(rows->seq)[i], hn_host_i32(rows->slot)[i]);
         for (int d = from; d < end; d++) own[d] = row[d] * row[2 * width + d];
         rows_before(rows, i, c->taps, kept, from, m);
         k->gated_taps(m, c->taps, hn_host_f32(c->w) + from, width, bias ? bias + from : NULL, end - from, row + width + from);

@@ -16,12 +16,14 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
     hn_kernels_ref_norm(k);
     hn_kernels_ref_attention(k);
     hn_kernels_ref_delta(k);
+    hn_kernels_ref_ssm(k);
 #if defined(__x86_64__)
     if (takes(isa, HN_ISA_AVX2)) {
         hn_kernels_avx2_linear(k);
         hn_kernels_avx2_rows(k);
         hn_kernels_avx2_attention(k);
         hn_kernels_avx2_delta(k);
+        hn_kernels_avx2_ssm(k);
         hn_kernels_avx2_attention_bf16(k);
         hn_kernels_avx2_keys(k);
     }
@@ -31,6 +33,7 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx512_rows(k);
         hn_kernels_avx512_attention(k);
         hn_kernels_avx512_delta(k);
+        hn_kernels_avx512_ssm(k);
         hn_kernels_avx512_attention_bf16(k);
         hn_kernels_avx512_keys(k);
     }

@@ -13,6 +13,7 @@
 #include "ops/delta.h"
 #include "ops/kv.h"
 #include "ops/pack.h"
+#include "ops/ssm.h"
 
 enum {
     HN_CALL_STRIPS = 4,                        /* most strips a call */
@@ -89,12 +90,18 @@ struct hn_kernels {
     void (*sigmoid_glu)(float *gate, const float *up, int count); /* gate = up / (1 + e^-gate) */
     /* gate = g / (1 + e^-(alpha g)) * (u + 1), g = min(gate, limit), u = up brought into [-limit, limit] */
     void (*clamped_glu)(float *gate, const float *up, int count, float alpha, float limit);
-    /* y = silu(sum of w[t][c] m[t][c], t ascending, each step an fma); m[t] NULL: zeros. w [taps][ldw] */
-    void (*convolve)(const float *const *m, int taps, const float *w, int ldw, int count, float *y);
-    /* y = y * (bias + the same sum); bias NULL: 0 */
+    /* y = silu(bias + sum of w[t][c] m[t][c], t ascending, each step an fma); m[t] NULL: zeros; bias NULL: 0. w [taps][ldw] */
+    void (*convolve)(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y);
+    /* y = y * (bias + the same sum) */
     void (*gated_taps)(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y);
     float (*dot)(const float *x, const float *y, int count); /* with the lanes of inverse_rms */
     void (*delta_step)(const hn_delta_step *s);
+
+    /* -- state space layers (ssm.h) -- */
+    void (*ssm_read)(const hn_ssm_read *r);
+    void (*ssm_move)(const hn_ssm_move *m);
+    /* y[j] += w[i] x[i][j], i ascending, each step an fma */
+    void (*add_rows)(const float *w, const float *const *x, int n, int count, float *y);
 
     /* -- attention, on one span: products of f32, for every type of cache -- */
     /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.
@@ -156,9 +163,12 @@ void hn_kernels_ref_linear(struct hn_kernels *k);
 void hn_kernels_ref_norm(struct hn_kernels *k);
 void hn_kernels_ref_attention(struct hn_kernels *k);
 void hn_kernels_ref_delta(struct hn_kernels *k);
+void hn_kernels_ref_ssm(struct hn_kernels *k);
 void hn_kernels_ref_sums_of_tiles(struct hn_kernels *k); /* the reference of levels that have them */
 void hn_kernels_avx2_delta(struct hn_kernels *k);
+void hn_kernels_avx2_ssm(struct hn_kernels *k);
 void hn_kernels_avx512_delta(struct hn_kernels *k);
+void hn_kernels_avx512_ssm(struct hn_kernels *k);
 void hn_kernels_dotprod_delta(struct hn_kernels *k);
 void hn_kernels_avx2_linear(struct hn_kernels *k);
 void hn_kernels_avx2_rows(struct hn_kernels *k);

@@ -18,6 +18,10 @@
  *   attention: spans of HN_KEY_SPAN logical positions from position 0, each from a fresh state, merged left to right.
  *     Over a BF16 cache (native) q and the weights of values are rounded to bf16 and multiplied in pairs; so is, at levels
  *     for which attention_in_bf16 says it, a Q8_0 cache; else all is f32.
+ *   state space layers (Mamba-2): states at multiples of 16 rows, and two sums from there along the row's path (ssm.h): with a(t) =
+ *     16 max(0, t / 16 - 1) and s(j) = the sum of decay d over the rows a(t) .. j,
+ *     y(t) = e^s(t) S(a(t))^T C(t) + sum over j = a(t) .. t of e^(s(t) - s(j)) d(j) (B(j) . C(t)) x(j) + skip x(t);
+ *     S(a + 16) from S(a) row by row, S' = e^(decay d) S + (d x) (x) B.
  * ref/ defines these results; every level gives the bits of the reference of its operation (NaN payloads aside). docs/kernels.md
  */
 #ifndef HN_OPS_H
@@ -450,6 +454,7 @@ typedef struct hn_plain_rows {
 } hn_plain_rows;
 
 struct hn_delta_job;
+struct hn_ssm_job;
 struct hn_short_conv;
 struct hn_input_pages;
 struct hn_ops {
@@ -531,6 +536,8 @@ struct hn_ops {
     void (*pick)(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_parts);
     /* A layer of gated delta nets without its products: delta.h. */
     void (*delta)(const hn_exec *ex, const struct hn_delta_job *job);
+    /* A layer of Mamba-2 without its products: ssm.h. */
+    void (*ssm)(const hn_exec *ex, const struct hn_ssm_job *job);
     /* A layer of gated short convolutions without its products: short_conv.h. */
     void (*short_conv)(const hn_exec *ex, const hn_rows *rows, const struct hn_short_conv *c, const struct hn_input_pages *kept,
                        hn_matrix x);

@@ -9,6 +9,7 @@
 #include "ops/cpu_mem.h"
 #include "ops/delta.h"
 #include "ops/short_conv.h"
+#include "ops/ssm.h"
 #include "ops/pack.h"
 
 typedef struct note {
@@ -282,6 +283,14 @@ static void delta(const hn_exec *ex, const hn_delta_job *job) {
     span_end(&s);
 }
 
+/* A head's state is read; where it moves on, written too. */
+static void ssm(const hn_exec *ex, const hn_ssm_job *job) {
+    const span s = span_begin(ex, HN_PHASE_ATTENTION);
+    s.to->bytes += (double)hn_ssm_state(job->net) * job->net->heads * hn_cpu_number(job->rows->n_seqs) * (double)sizeof(float);
+    s.ex.ops->ssm(&s.ex, job);
+    span_end(&s);
+}
+
 static void short_conv(const hn_exec *ex, const hn_rows *rows, const hn_short_conv *c, const hn_input_pages *kept, hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_ATTENTION);
     s.ex.ops->short_conv(&s.ex, rows, c, kept, x);
@@ -334,6 +343,7 @@ static void wrap(hn_ops *o) {
     o->convolve = convolve;
     o->delta = delta;
     o->short_conv = short_conv;
+    o->ssm = ssm;
     o->rows_move = rows_move;
 }
 

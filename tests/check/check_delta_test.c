@@ -55,25 +55,28 @@ static void one_clamped(const struct hn_kernels *k, const char *name) {
 
 static void one_convolution(const struct hn_kernels *k, const char *name) {
     const int taps = check_int(1, HN_MOST_TAPS), count = check_int(1, 100), ldw = count + check_int(0, 9);
-    check_buf bw, ba, bb, bm[HN_MOST_TAPS];
-    float *w = check_guarded(&bw, taps * ldw), *a = check_guarded(&ba, count), *b = check_guarded(&bb, count);
+    const bool biased = check_int(0, 1);
+    check_buf bw, bc, ba, bb, bm[HN_MOST_TAPS];
+    float *w = check_guarded(&bw, taps * ldw), *bias = check_guarded(&bc, count), *a = check_guarded(&ba, count), *b = check_guarded(&bb, count);
     const float *m[HN_MOST_TAPS];
     check_fill(w, taps * ldw, USUAL);
+    check_fill(bias, count, USUAL);
     for (int t = 0; t < taps; t++) {
         float *row = check_guarded(&bm[t], count);
         check_fill(row, count, USUAL);
         m[t] = check_int(0, 4) ? row : NULL;
     }
-    check_ref()->convolve(m, taps, w, ldw, count, a);
-    k->convolve(m, taps, w, ldw, count, b);
+    check_ref()->convolve(m, taps, w, ldw, biased ? bias : NULL, count, a);
+    k->convolve(m, taps, w, ldw, biased ? bias : NULL, count, b);
     check_same_row(b, a, count, name, 0);
     for (int c = 0; c < count; c++) {
-        double sum = 0;
+        double sum = biased ? (double)bias[c] : 0;
         for (int t = 0; t < taps; t++) sum += m[t] ? (double)w[t * ldw + c] * (double)m[t][c] : 0;
         assert_true(fabs(a[c] - sum / (1 + exp(-sum))) <= 1e-5);
     }
     for (int t = 0; t < taps; t++) check_free(&bm[t]);
     check_free(&bw);
+    check_free(&bc);
     check_free(&ba);
     check_free(&bb);
 }

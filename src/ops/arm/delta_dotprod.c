@@ -18,9 +18,10 @@ HN_INLINE float32x4_t add_taps(float32x4_t sum, const float *const *m, int taps,
     return sum;
 }
 
-static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
+static void convolve(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
     for (int c = 0; c < count; c += 4) {
-        const float32x4_t sum = add_taps(vdupq_n_f32(0), m, taps, w, ldw, c, count - c);
+        const float32x4_t first = bias ? hn_load_neon(bias + c, count - c) : vdupq_n_f32(0);
+        const float32x4_t sum = add_taps(first, m, taps, w, ldw, c, count - c);
         hn_store_neon(y + c, count - c, sigmoid_of(sum, sum));
     }
 }

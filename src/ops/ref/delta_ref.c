@@ -12,9 +12,9 @@ static float add_taps(float sum, const float *const *m, int taps, const float *w
     return sum;
 }
 
-static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
+static void convolve(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
     for (int c = 0; c < count; c++) {
-        const float sum = add_taps(0, m, taps, w, ldw, c);
+        const float sum = add_taps(bias ? bias[c] : 0, m, taps, w, ldw, c);
         y[c] = sum / (1 + hn_exp(-sum));
     }
 }

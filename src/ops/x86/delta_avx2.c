@@ -21,9 +21,10 @@ HN_INLINE __m256 add_taps(__m256 sum, const float *const *m, int taps, const flo
     return sum;
 }
 
-static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
+static void convolve(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
     for (int c = 0; c < count; c += 8) {
-        const __m256 sum = add_taps(_mm256_setzero_ps(), m, taps, w, ldw, c, count - c);
+        const __m256 first = bias ? hn_load_avx2(bias + c, count - c) : _mm256_setzero_ps();
+        const __m256 sum = add_taps(first, m, taps, w, ldw, c, count - c);
         hn_store_avx2(y + c, count - c, sigmoid_of(sum, sum));
     }
 }

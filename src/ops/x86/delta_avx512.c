@@ -23,10 +23,11 @@ HN_INLINE __m512 add_taps(__m512 sum, const float *const *m, int taps, const flo
     return sum;
 }
 
-static void convolve(const float *const *m, int taps, const float *w, int ldw, int count, float *y) {
+static void convolve(const float *const *m, int taps, const float *w, int ldw, const float *bias, int count, float *y) {
     for (int c = 0; c < count; c += 16) {
         const __mmask16 lanes = lanes_of(count - c);
-        const __m512 sum = add_taps(_mm512_setzero_ps(), m, taps, w, ldw, c, lanes);
+        const __m512 first = bias ? _mm512_maskz_loadu_ps(lanes, bias + c) : _mm512_setzero_ps();
+        const __m512 sum = add_taps(first, m, taps, w, ldw, c, lanes);
         _mm512_mask_storeu_ps(y + c, lanes, sigmoid_of(sum, sum));
     }
 }
