@@ -41,6 +41,7 @@ static void test_families(void **state) {
     (void)state;
     for (int f = 0, n = golden_models(golden_any, families); f < n; f += test_every(5, 15))
         check_levels(families[f], HUNCH_PRECISION_NATIVE, HUNCH_KV_BF16, HN_BF16, true);
+    check_levels("goldens/granitemoehybrid-dense", HUNCH_PRECISION_NATIVE, HUNCH_KV_BF16, HN_BF16, true); /* states on a grid */
 }
 
 /* The file that the command writes. */

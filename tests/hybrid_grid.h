@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "toy_mixers.h"
 
-enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 24, GRID_HYBRIDS = 6 };
+enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 24, GRID_HYBRIDS = 9 };
 typedef struct grid_model {
     const char *path, *what;
     void (*change)(const hn_model *m, hn_layer_desc *l, int i); /* of its layers; NULL: none */
@@ -21,6 +21,9 @@ static const grid_model grid_models[] = {{"goldens/qwen3_5-dense", "", NULL},
                                          {"goldens/qwen3_next-odd", "", NULL},
                                          {"goldens/lfm2-conv", "", NULL},
                                          {"goldens/lfm2_moe-bias", "", NULL},
+                                         {"goldens/mamba2-plain", "", NULL},
+                                         {"goldens/granitemoehybrid-dense", "", NULL},
+                                         {"goldens/granitemoehybrid-moe", "", NULL},
                                          {"goldens/llama-gqa", "", NULL},
                                          {"goldens/deepseek_v3-mtp2", "", NULL},
                                          {"goldens/llama-gqa", " with means beside attention", toy_beside},

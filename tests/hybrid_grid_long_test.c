@@ -11,7 +11,7 @@
 
 #include "hybrid_grid.h"
 
-enum { SEEDS = 2, SEED = 211, MOST_CELLS = 300, MOST_SIZE = 16, TRIES = 60 };
+enum { SEEDS = 2, SEED = 211, MOST_CELLS = 300, MOST_SIZE = 20, TRIES = 60 };
 static bool met[GRID_CHOICES][GRID_CHOICES][MOST_SIZE][MOST_SIZE]; /* two choices, and what they were */
 
 /* How many pairs of a cell no cell before it has; with `meet` they are marked. */

@@ -92,7 +92,7 @@ static hunch_status refuse_form(const hn_conversion *c) {
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------------------- */
 
-/* The folder's role that has the rows of a GGUF's, and the first of its rows: one of experts may have those of two. */
+/* The folder's role that has the rows of a GGUF's, and the first of its rows: one may have those of two. */
 static hn_role source_of(const hn_arch *a, hn_role role, int layer, size_t *first) {
     const hn_tensor_row *r = hn_tensor_row_of(role);
     *first = r->from_row ? (size_t)r->from_row(a, &a->layer[layer], (hn_tensor_id){role, layer, 0}) : 0;
@@ -100,7 +100,9 @@ static hn_role source_of(const hn_arch *a, hn_role role, int layer, size_t *firs
     for (int joint = 0; joint < HN_ROLES_OF_MODELS && !hn_arch_has(a, role, layer); joint++) {
         const hn_role *parts = hn_role_parts((hn_role)joint);
         for (int k = 0; parts && hn_arch_has(a, (hn_role)joint, layer) && k < 3 && parts[k]; k++) {
-            if (parts[k] == role) *first = (size_t)k * (size_t)a->layer[layer].experts.width;
+            uint64_t part[2];
+            hn_arch_tensor_shape(a, role, layer, part);
+            if (parts[k] == role) *first = (size_t)k * (size_t)part[hn_role_is_vector(role) ? 0 : 1];
             if (parts[k] == role) return (hn_role)joint;
         }
     }
@@ -179,6 +181,7 @@ static hunch_status written_as(const hn_conversion *c, hn_tensor_id t, written *
     *w = (written){.by = change_of(c, t)};
     w->n_dims = hn_arch_dims(&c->arch, t, w->dims);
     w->pieces = kind == HN_IS_EXPERT_VECTORS ? (int)w->dims[1] : w->n_dims == 3 && !w->by.floats ? (int)w->dims[2] : 1;
+    if (hn_arch_vector_across(&c->arch, t, w->dims)) w->n_dims = 2;
     return hn_arch_name(&named, t, w->name) ? HUNCH_OK : refuse_form(c);
 }
 
@@ -309,6 +312,12 @@ static hunch_status visit(hn_conversion *c, hn_tensor_id t, bool write) {
 
 /* ---- all of them --------------------------------------------------------------------------------------------------------- */
 
+/* Whether a GGUF has the parts of what the folder has as one. */
+static bool is_taken_apart(const hn_conversion *c, hn_role joint, int layer) {
+    return hn_arch_has(&c->arch, joint, layer) &&
+           (joint == HN_ROLE_SHARED_GATE_UP || (joint == HN_ROLE_GATE_UP && c->arch.files.gate_up_apart));
+}
+
 /* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate (unless they are beside a
  * dense half), and so are their biases; and the two matrices of heads. */
 static bool role_written(const hn_conversion *c, hn_role role, int layer) {
@@ -316,7 +325,9 @@ static bool role_written(const hn_conversion *c, hn_role role, int layer) {
     const hn_role_kind kind = hn_role_kind_of(role);
     const bool one = l->ffn == HN_FFN_BESIDE;
     const hn_tensor_row *r = hn_tensor_row_of(role);
-    if (r->folder) return false;
+    if (r->folder || is_taken_apart(c, role, layer)) return false;
+    if ((role == HN_ROLE_GATE || role == HN_ROLE_UP) && is_taken_apart(c, HN_ROLE_GATE_UP, layer)) return true;
+    if ((role == HN_ROLE_SHARED_GATE || role == HN_ROLE_SHARED_UP) && is_taken_apart(c, HN_ROLE_SHARED_GATE_UP, layer)) return true;
     if (r->from) return hn_arch_has(&c->arch, role, layer) || hn_arch_has(&c->arch, r->from, layer);
     if (kind != HN_IS_OF_EXPERTS && kind != HN_IS_EXPERT_VECTORS) return hn_arch_has(&c->arch, role, layer);
     if (!hn_layer_has_experts(l) || (kind == HN_IS_EXPERT_VECTORS && !l->experts.biases)) return false;

@@ -29,6 +29,24 @@ static const struct {
 };
 enum { HF_MAX_INDEX = 64 << 20, HF_MAX_SHARDS = 10000, HF_MAX_KEY = 128 };
 
+/* Python writes words for the numbers that JSON has none for: those that are infinite become a number beyond all, of as many bytes, which
+ * is read as infinite. Words in strings stay. False: there are none. */
+static bool infinities_replace(char *text, size_t size) {
+    static const char word[] = "Infinity", number[] = "1e999999";
+    enum { N = sizeof word - 1 };
+    _Static_assert(sizeof word == sizeof number, "in place");
+    bool inside = false, any = false;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '"') inside = !inside;
+        if (text[i] == '\\' && inside) i++;
+        if (inside || size - i < N || memcmp(text + i, word, N) != 0)
+            continue;
+        memcpy(text + i, number, N);
+        any = true;
+    }
+    return any;
+}
+
 /* *out: NULL and HUNCH_OK if the file is absent. */
 static hunch_status document_read(hn_source *s, const char *folder, const char *name, size_t max_bytes, json_t **out,
                                   hunch_error *err) {
@@ -44,6 +62,8 @@ static hunch_status document_read(hn_source *s, const char *folder, const char *
     if (text != NULL) {
         json_error_t where;
         *out = hn_json_parse(text, size, &s->json_bytes, &where);
+        if (*out == NULL && json_error_code(&where) != json_error_out_of_memory && infinities_replace(text, size))
+            *out = hn_json_parse(text, size, &s->json_bytes, &where);
         if (*out == NULL && json_error_code(&where) == json_error_out_of_memory)
             status = hn_fail_memory(err, path, size);
         else if (*out == NULL)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/least.h"
 #include "model/mixers.h"
 #include "ops/kv.h"
 
@@ -58,7 +59,7 @@ static void finish(hn_cache_group *group, int n) {
     bool states = false;
     for (int g = 0; g < n; g++) states |= group[g].kind == HN_CACHE_STATE;
     for (int g = 0; g < n; g++)
-        if (states && group[g].kind == HN_CACHE_ROWS) group[g].back = HN_MAX_ROWS;
+        if (states && group[g].kind == HN_CACHE_ROWS) group[g].back = hn_most(group[g].back, HN_MAX_ROWS);
     for (int k = 0; k < n && group[0].kind == HN_CACHE_STATE; k++) { /* to the end */
         const hn_cache_group state = group[0];
         memmove(group, group + 1, (size_t)(n - 1) * sizeof *group);

@@ -19,7 +19,9 @@ static hn_routing routing_of(const hn_pass_buffers *s, const hn_layer_desc *d, i
 static bool shared_in_steps(const hn_layer_desc *d) { return d->ffn_limit > 0 || d->experts.shared_bias; }
 
 /* The shared expert, into the branch. */
-static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_layer_experts *l, hn_act in, const hn_pass_buffers *s) {
+static hn_shared run_shared(const hn_exec *ex, const hn_model *m, const hn_layer_desc *d, const hn_layer_experts *l, hn_act in,
+                            const hn_pass_buffers *s) {
+    const float times = hn_branch_times(&m->arch, d->ffn_times);
     const hn_act gated = hn_act_of(s->gated, d->experts.shared_width, l->shared_forms);
     const hn_linear_out out = {&l->shared_down, hn_own_columns(&l->shared_down, s->branch)};
     if (d->experts.shared_width == 0) return (hn_shared){0};
@@ -33,6 +35,7 @@ static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_
         ex->ops->linear_glu(ex, s->rows->n, in, &l->shared_gate, &l->shared_up, HN_SILU, gated);
     ex->ops->linear(ex, s->rows->n, hn_layer_joined(ex, s->rows->n, 1, out.w, gated, s->joined, s), &out, 1, false);
     if (d->experts.shared_bias) ex->ops->add_bias(ex, s->rows->n, out.y, l->shared_down_bias);
+    if (times != 1) ex->ops->scale(ex, s->rows->n, out.y, times); /* as weights of experts are, where the layer is planned */
     return (hn_shared){out.y, d->experts.shared_gate ? s->shared_gate : hn_no_matrix};
 }
 
@@ -66,7 +69,7 @@ static void run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_b
         o->scale(ex, n, scores, d->experts.score_cap);
     }
     o->route(ex, n, &l->choice, scores, &routing);
-    const hn_shared shared = run_shared(ex, d, l, in, s);
+    const hn_shared shared = run_shared(ex, m, d, l, in, s);
     o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
     finish(ex, l, &routing, gated, l->down_bias, &shared, !d->post_norms, d->post_norms ? s->halves : s->x, s);
     if (d->post_norms) o->norm_add(ex, n, s->halves, &m->layer[layer].post_ffn_norm, 1, s->x);

@@ -7,7 +7,7 @@
 #include "model/kv_groups.h"
 #include "model/layers.h"
 #include "model/tensor_rows.h"
-#include "ops/walk.h"
+#include "ops/ssm.h"
 
 /* The largest widths that any layer needs of the buffers of a pass (hn_pass_buffers). */
 typedef struct hn_widths {
@@ -44,7 +44,8 @@ typedef struct hn_mixing {
     hn_act in;           /* its input, as wide as the layer's, in the forms that it needs */
     hn_matrix to;        /* its result; add: it is added to what is there */
     bool add;
-    const hn_row_walk *walk; /* of models with states */
+    const hn_row_walk *walk; /* of models with states, */
+    const hn_state_grid *grid; /* or states on a grid of positions */
     hn_kept kept[HN_MOST_KEPT];
     const hn_pass_buffers *s;
 } hn_mixing;
@@ -60,6 +61,7 @@ enum { HN_MIXER_MATRICES = 8 };
 struct hn_mixer_kind {
     const char *name;
     bool attends;           /* it stores keys */
+    bool grid;              /* its states are those at multiples of HN_GRID rows (ops/ssm.h); no layer of the model has others */
     const char *as_stored;  /* why a folder's weights are written as they are stored alone; NULL: they may get another type */
     /* Tensors that it has alone, the first HN_ROLE_OF(name, 0), loaded to places in its own weights. */
     const hn_tensor_row *tensor;

@@ -75,7 +75,8 @@ static hunch_status plan_layer(hn_plan *p, int i, hunch_error *err) {
     if (d->v_norm) l->heads.v_norm = (hn_norm){.kind = hn_arch_norms(&p->m->arch), .eps = p->m->arch.norm_eps};
     if (hn_layer_has_experts(d)) {
         l->experts.choice = (hn_router){.experts = e->count, .used = e->used, .sigmoid = e->sigmoid, .normalised = e->normalised,
-                                        .groups = e->groups, .groups_used = e->groups_used, .largest = e->largest, .scale = e->scale,
+                                        .groups = e->groups, .groups_used = e->groups_used, .largest = e->largest,
+                                        .scale = e->scale * hn_branch_times(&p->m->arch, d->ffn_times),
                                         .sum_more = e->sum_more};
         l->experts.unit = (hn_expert_unit){.limit = e->limit > 0 ? e->limit : d->expert_limit, .alpha = e->alpha,
                                            .ld_bias = e->width, .gelu = d->ffn == HN_FFN_BESIDE};

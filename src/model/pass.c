@@ -211,7 +211,7 @@ hunch_status hn_pass_end(hn_runner *r, hunch_error *err) {
     r->run.open = false;
     r->run.seconds += b->wait(b, r->run.ticket);
     r->seconds += r->run.seconds;
-    if (r->walk.step) hn_walk_done(r, r->run.cache_seq, r->rows.n_seqs);
+    if (hn_runner_has_states(r)) hn_walk_done(r, r->run.cache_seq, r->rows.n_seqs);
     hunch_status st = check_files(r, err);
     if (!st) st = hn_backend_failed(b, err);
     if (!st) read_results(r);
@@ -223,7 +223,7 @@ void hn_pass_leave(hn_runner *r) {
     r->run.open = false;
     r->seconds += r->run.seconds;
     r->left[r->n_left++] = r->run.ticket;
-    if (r->walk.step) hn_walk_done(r, r->run.cache_seq, r->rows.n_seqs);
+    if (hn_runner_has_states(r)) hn_walk_done(r, r->run.cache_seq, r->rows.n_seqs);
 }
 
 bool hn_pass_may_leave(hn_runner *r) {

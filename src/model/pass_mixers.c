@@ -53,6 +53,7 @@ void hn_pass_mix(const hn_exec *ex, const hn_runner *r, int i) {
     x.to = branch ? s->branch : s->x;
     x.add = !branch;
     x.walk = &r->walk.at;
+    x.grid = &r->grid.at;
     x.s = s;
     if (!context) input(ex, r, i, conv, x.in);
     for (int k = 0, at = 0; k < n; k++, x.add = true) {

@@ -7,7 +7,7 @@
 #include "model/kv_groups.h"
 #include "model/layers.h"
 #include "model/pass.h"
-#include "ops/walk.h"
+#include "ops/ssm.h"
 
 /* Row descriptions as they are built on the host; one block, written to the device in one piece. */
 typedef struct hn_row_image {
@@ -68,6 +68,16 @@ typedef struct hn_pass_walk {
     int32_t first[HN_MAX_TEXTS + 1], fresh[HN_MAX_TEXTS];
     int absorb_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
 } hn_pass_walk;
+
+/* The states on a grid of positions that rows read, in layers that have such. Described on the host before each pass (pass_grid.c), then
+ * written to the buffers. */
+typedef struct hn_pass_grid {
+    hn_state_grid at;
+    hn_grid_cell *cell; /* owned: [hn_grid_most_cells]; NULL: the model has no such layers */
+    int32_t *slot, *row; /* owned: HN_GRID of each cell; rows of the pass */
+    int32_t first[HN_MAX_TEXTS + 1];
+    int n_cells, n_slots, n_rows;
+} hn_pass_grid;
 
 /* The input of a draft head's pass and the stores that it reads: workers write them (pass_head.c); the rest is described before each pass
  * (pass_rows.c). */
@@ -160,6 +170,7 @@ struct hn_runner {
     hn_pass_groups groups;
     hn_pass_rows rows;
     hn_pass_walk walk;
+    hn_pass_grid grid;
     hn_pass_buffers buf; /* what layers read and write */
     hn_pass_head head;
     hn_step_rows steps;
@@ -266,4 +277,14 @@ void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int
                       const hn_draft_rows *drafts, int n_certain, bool absorb);
 void hn_walk_write(hn_runner *r, int n_seqs);
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* after the pass: updates the rows of the states */
+/* How many of the certain rows after the committed ones are absorbed, if at most `room` remain after the end of a node. */
+int hn_walk_certain(int committed, int n_certain, int node_rows, int room);
+void hn_walk_next_states(hn_runner *r, int seq, int cache_seq); /* the tables of the states that the pass writes */
+static inline bool hn_runner_has_states(const hn_runner *r) { return r->walk.step || r->grid.cell; }
+
+/* pass_grid.c. As hn_walk_sequence, after the rows are described; begin before the first sequence. */
+int hn_grid_most_cells(const hn_runner *r);
+void hn_grid_begin(hn_runner *r);
+void hn_grid_sequence(hn_runner *r, int first, int last, int seq, int cache_seq, const hn_draft_rows *drafts, int n_certain, bool absorb);
+void hn_grid_write(hn_runner *r, int n_seqs);
 #endif

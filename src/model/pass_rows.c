@@ -300,6 +300,7 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     r->rows.layers = more->layers ? *more->layers : (hn_layer_set){{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
     assert(!more->layers || (more->draft_rows && !hn_arch_is_head(&r->m->arch) && hn_layer_set_fits(more->layers, r->m->run)));
     for (int i = 0; i < n; i++) assert(rows[i].adapter == 0);
+    hn_grid_begin(r);
     for (int s = 0; s < n_seqs; s++) {
         const int last = first + rows_of_sequence(rows, n, first, s);
         assert(last > first);
@@ -321,6 +322,7 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
         describe_tables(r, s, cache_seq[s], NULL);
         const int n_certain = more->n_certain ? more->n_certain[s] : 0;
         if (r->walk.step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], drafts, n_certain, !more->draft_rows);
+        if (r->grid.cell) hn_grid_sequence(r, first, last, s, cache_seq[s], drafts, n_certain, !more->draft_rows);
         r->rows.image->seq_first[s] = first;
         first = last;
     }
@@ -338,4 +340,5 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     hn_ahead_describe(r, rows, n, n_seqs, more);
     write_description(r);
     if (r->walk.step) hn_walk_write(r, n_seqs);
+    if (r->grid.cell) hn_grid_write(r, n_seqs);
 }

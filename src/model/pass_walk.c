@@ -103,11 +103,11 @@ static void visit_children(route *w, int parent, int depth, int level) {
 }
 
 /* How many of the certain rows are absorbed: all but the last one; if they fill a block of the index, no more than up to its
- * last row, so that a state from which to continue can be saved for it, unless more rows than a pass absorbs
- * (HN_MAX_ROWS) would remain. */
-static int rows_to_absorb(const route *w, int n_certain, int node_rows) {
-    const int end = w->committed + n_certain, full = end - end % node_rows;
-    if (full > w->committed && end - full < HN_MAX_ROWS) return full - 1 - w->committed;
+ * last row, so that a state from which to continue can be saved for it, unless more rows than a pass absorbs would
+ * remain. */
+int hn_walk_certain(int committed, int n_certain, int node_rows, int room) {
+    const int end = committed + n_certain, full = end - end % node_rows;
+    if (full > committed && end - full < room) return full - 1 - committed;
     return n_certain > 0 ? n_certain - 1 : 0;
 }
 
@@ -127,6 +127,17 @@ static void mark_continued(route *w) {
         if ((p = parent_of(w, i)) >= 0 && p < w->draft_rows->n && (i >= w->draft_rows->n || w->leads[i])) w->leads[p] = true;
 }
 
+void hn_walk_next_states(hn_runner *r, int seq, int cache_seq) {
+    const hn_pass_groups *g = &r->groups;
+    for (int s = 0; s < g->n; s++) {
+        if (g->kind[s] != HN_CACHE_STATE) continue;
+        const int stride = r->rows.group[s].page_stride;
+        const size_t at = (size_t)seq * (size_t)stride;
+        hn_table_write(r, hn_at(r->walk.next_state[s], sizeof(int32_t) * at), r->walk.next_table[s] + at,
+                       hn_cache_next_state(g->cache, cache_seq, g->first + s), stride);
+    }
+}
+
 void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq,
                       const hn_draft_rows *drafts, int n_certain, bool absorb) {
     const hn_pass_groups *g = &r->groups;
@@ -138,15 +149,9 @@ void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int
     assert(absorbed <= committed && n_certain <= last - first && drafts->n <= HN_MAX_ROWS && (absorb ? drafts->n == 0 : n_certain == 0));
     mark_continued(&w);
     const int level = walk_committed(&w, absorb);
-    n_certain = absorb_certain(&w, rows_to_absorb(&w, n_certain, hn_cache_node_rows(g->cache)), &parent);
+    n_certain = absorb_certain(&w, hn_walk_certain(committed, n_certain, hn_cache_node_rows(g->cache), HN_MAX_ROWS), &parent);
     visit_children(&w, parent, n_certain, level);
-    for (int s = 0; s < g->n; s++) {
-        if (g->kind[s] != HN_CACHE_STATE) continue;
-        const int stride = r->rows.group[s].page_stride;
-        const size_t at = (size_t)seq * (size_t)stride;
-        hn_table_write(r, hn_at(r->walk.next_state[s], sizeof(int32_t) * at), r->walk.next_table[s] + at,
-                       hn_cache_next_state(g->cache, cache_seq, g->first + s), stride);
-    }
+    hn_walk_next_states(r, seq, cache_seq);
     r->walk.fresh[seq] = absorbed == 0;
     r->walk.first[seq + 1] = r->walk.first[seq] + w.n;
     r->walk.absorb_to[seq] = absorb ? committed + n_certain : absorbed;

@@ -30,6 +30,7 @@ SIZE(n_experts, l->experts.count)
 SIZE(n_expert, l->experts.width)
 SIZE(n_both_expert, 2 * l->experts.width)
 SIZE(n_shared, l->experts.shared_width)
+SIZE(n_both_shared, 2 * l->experts.shared_width)
 SIZE(n_input, l->token_input)
 SIZE(n_all_inputs, (uint64_t)l->token_input * (uint64_t)a->layers)
 
@@ -102,6 +103,8 @@ HAS(biases_apart, biases(a, l) && !l->experts.stacked)
 HAS(one_of_biases, biases(a, l) && l->experts.stacked)
 HAS(shares, sparse(a, l) && l->experts.shared_width > 0)
 HAS(shared_gate, shares(a, l) && l->experts.shared_gate)
+HAS(shared_apart, shares(a, l) && !l->experts.shared_fused)
+HAS(shared_gate_up, shares(a, l) && l->experts.shared_fused)
 HAS(shared_bias, shares(a, l) && l->experts.shared_bias)
 
 /* of a draft head */
@@ -259,9 +262,11 @@ static const hn_tensor_row table[HN_ROLES] = {
     [HN_ROLE_SHARED_ROUTER] = {{BLK("ffn_gate_inp_shexp.weight"), LAYER("mlp.shared_expert_gate.weight")},
         HN_IS_MATRIX, n_hidden, n_one, HN_PHASE_ROUTER, shared_gate, AT(experts.shared_router)},
     [HN_ROLE_SHARED_GATE] = {{BLK("ffn_gate_shexp.weight"), LAYER("mlp.shared_expert.gate_proj.weight")},
-        HN_IS_MATRIX, n_hidden, n_shared, HN_PHASE_GATE_UP, shares, AT(experts.shared_gate)},
+        HN_IS_MATRIX, n_hidden, n_shared, HN_PHASE_GATE_UP, shared_apart, AT(experts.shared_gate)},
     [HN_ROLE_SHARED_UP] = {{BLK("ffn_up_shexp.weight"), LAYER("mlp.shared_expert.up_proj.weight")},
-        HN_IS_MATRIX, n_hidden, n_shared, HN_PHASE_GATE_UP, shares, AT(experts.shared_up), .pair = true},
+        HN_IS_MATRIX, n_hidden, n_shared, HN_PHASE_GATE_UP, shared_apart, AT(experts.shared_up), .pair = true},
+    [HN_ROLE_SHARED_GATE_UP] = {{BLK("ffn_gate_up_shexp.weight"), LAYER("mlp.shared_expert.gate_up_proj.weight")},
+        HN_IS_MATRIX, n_hidden, n_both_shared, HN_PHASE_GATE_UP, shared_gate_up, .of = {HN_ROLE_SHARED_GATE, HN_ROLE_SHARED_UP}},
     [HN_ROLE_SHARED_DOWN] = {{BLK("ffn_down_shexp.weight"), LAYER("mlp.shared_expert.down_proj.weight")},
         HN_IS_MATRIX, n_shared, n_hidden, HN_PHASE_DOWN, shares, AT(experts.shared_down)},
     [HN_ROLE_SHARED_GATE_BIAS] = {{BLK("ffn_gate_shexp.bias"), LAYER("mlp.shared_expert.gate_proj.bias")},
@@ -500,6 +505,15 @@ const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_
     char name[128];
     hn_arch_tensor_name(a, role, layer, name);
     return hn_source_find(src, name);
+}
+
+bool hn_arch_vector_across(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]) {
+    const hn_tensor_row *r = row_of(t.role);
+    if (!r->across) return false;
+    hn_arch_shape(a, t, dims);
+    dims[1] = r->across(a, &a->layer[t.k], t);
+    dims[0] /= dims[1];
+    return true;
 }
 
 float hn_arch_vector_more(const hn_arch *a, hn_role role) {

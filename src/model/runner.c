@@ -6,6 +6,7 @@
 
 #include "base/least.h"
 #include "base/mem.h"
+#include "model/mixers.h"
 #include "model/pass_private.h"
 
 /* The page tables of group g of the model. */
@@ -38,6 +39,21 @@ static hunch_status open_borrowed(hn_runner *r, const hn_layer_place *place, hun
     return st;
 }
 
+/* The lists of what its layers with states do: a walk, or states on a grid of positions. No model has both. */
+static hunch_status open_states(hn_runner *r, hunch_error *err) {
+    const size_t cells = (size_t)hn_grid_most_cells(r), steps = hn_walk_most_steps(r);
+    bool grid = false;
+    for (int i = 0; i < r->m->run.n; i++)
+        for (int k = 0; k < hn_layer_mixers(&r->m->run.at[i]); k++) grid |= r->m->run.at[i].mixer[k].kind->grid;
+    if (!grid) r->walk.step = hn_zalloc(steps, sizeof *r->walk.step);
+    if (grid) r->grid.cell = hn_zalloc(cells, sizeof *r->grid.cell);
+    if (grid) r->grid.slot = hn_zalloc(cells * HN_GRID, sizeof *r->grid.slot);
+    if (grid) r->grid.row = hn_zalloc((size_t)r->rows.max, sizeof *r->grid.row);
+    return (grid ? r->grid.cell && r->grid.slot && r->grid.row : r->walk.step != NULL)
+               ? HUNCH_OK
+               : hn_fail_memory(err, "a walk", grid ? cells * sizeof *r->grid.cell : steps * sizeof *r->walk.step);
+}
+
 /* The model's groups in the cache start at first_group, each with its own page table. place: NULL, or those of the layers of another model,
  * whose groups these are. */
 static hunch_status open_tables(hn_runner *r, int first_group, const hn_layer_place *place, hunch_error *err) {
@@ -53,11 +69,8 @@ static hunch_status open_tables(hn_runner *r, int first_group, const hn_layer_pl
     if (r->groups.n > 0) r->groups.model_id = hn_cache_model_id(r->groups.cache, first_group);
     for (int g = 0; g < r->groups.n; g++) {
         if (group[g].kind == HN_CACHE_ROWS) r->groups.taps = hn_most(r->groups.taps, group[g].window);
-        if (group[g].kind == HN_CACHE_STATE && !r->walk.step) {
-            r->walk.step = hn_zalloc(hn_walk_most_steps(r), sizeof *r->walk.step);
-            if (!r->walk.step) return hn_fail_memory(err, "a walk", hn_walk_most_steps(r) * sizeof *r->walk.step);
-        }
-        const hunch_status st = open_table(r, g, err);
+        hunch_status st = group[g].kind == HN_CACHE_STATE && !hn_runner_has_states(r) ? open_states(r, err) : HUNCH_OK;
+        if (!st) st = open_table(r, g, err);
         if (st) return st;
     }
     return HUNCH_OK;
@@ -167,6 +180,9 @@ void hn_runner_close(hn_runner **rp) {
         hn_free(r->walk.next_table[g]);
     }
     hn_free(r->walk.step);
+    hn_free(r->grid.cell);
+    hn_free(r->grid.slot);
+    hn_free(r->grid.row);
     hn_free(r->rows.image);
     hn_free(r->groups.place);
     hn_free(r);

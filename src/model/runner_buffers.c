@@ -122,10 +122,15 @@ static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
 
 /* Of models with recurrent layers. */
 static void list_walk(hn_buf_room *room, hn_runner *r) {
-    if (!r->walk.step) return;
-    r->walk.at.step = hn_buf_room_take(room, hn_walk_most_steps(r) * sizeof *r->walk.step);
+    const size_t cells = (size_t)hn_grid_most_cells(r);
+    if (!hn_runner_has_states(r)) return;
+    r->walk.at.step = hn_buf_room_take(room, r->walk.step ? hn_walk_most_steps(r) * sizeof *r->walk.step : 0);
     r->walk.at.first = hn_buf_room_take(room, sizeof r->walk.first);
     r->walk.at.fresh = hn_buf_room_take(room, sizeof r->walk.fresh);
+    r->grid.at.cell = hn_buf_room_take(room, r->grid.cell ? cells * sizeof *r->grid.cell : 0);
+    r->grid.at.slot = hn_buf_room_take(room, r->grid.cell ? cells * HN_GRID * sizeof *r->grid.slot : 0);
+    r->grid.at.row = hn_buf_room_take(room, r->grid.cell ? (size_t)r->rows.max * sizeof *r->grid.row : 0);
+    r->grid.at.first = hn_buf_room_take(room, sizeof r->grid.first);
     for (int g = 0; g < r->groups.n; g++) {
         const size_t pages = (size_t)r->rows.max_texts * (size_t)r->rows.group[g].page_stride;
         if (r->groups.kind[g] == HN_CACHE_STATE) r->walk.next_state[g] = hn_buf_room_take(room, sizeof(int32_t) * pages);

@@ -34,6 +34,7 @@ typedef struct hn_tensor_row {
     hn_role from;           /* a GGUF has it even if the folder has this tensor instead, of whose rows */
     hn_size_fn *from_row;   /* it is those from this one on; NULL: 0 */
     bool folder;            /* a GGUF does not have it */
+    hn_size_fn *across;     /* of a vector: a GGUF has it as a matrix of so many rows; NULL: of one */
 } hn_tensor_row;
 const hn_tensor_row *hn_tensor_row_of(hn_role role);
 

@@ -88,6 +88,10 @@ static hunch_status find_tensor(hn_plan *p, hn_tensor_id id, uint64_t dims[2], h
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
     const bool vector = hn_role_is_vector(id.role);
     if (vector && id.role >= HN_ROLES_OF_MODELS) return need_vector(p, name, id, dims, t, err);
+    uint64_t across[2];
+    const hn_tensor *there = hn_source_find(p->src, name);
+    if (hn_arch_vector_across(&p->m->arch, id, across) && there && there->n_dims > 1)
+        return need_tensor(p, name, 2, across[0], across[1], t, err);
     return need_tensor(p, name, vector && hn_role_kind_of(id.role) != HN_IS_EXPERT_VECTORS ? 1 : 2, dims[0], dims[1], t, err);
 }
 

@@ -57,7 +57,8 @@ static void one_convolution(const struct hn_kernels *k, const char *name) {
     const int taps = check_int(1, HN_MOST_TAPS), count = check_int(1, 100), ldw = count + check_int(0, 9);
     const bool biased = check_int(0, 1);
     check_buf bw, bc, ba, bb, bm[HN_MOST_TAPS];
-    float *w = check_guarded(&bw, taps * ldw), *bias = check_guarded(&bc, count), *a = check_guarded(&ba, count), *b = check_guarded(&bb, count);
+    float *w = check_guarded(&bw, taps * ldw), *bias = check_guarded(&bc, count), *a = check_guarded(&ba, count),
+          *b = check_guarded(&bb, count);
     const float *m[HN_MOST_TAPS];
     check_fill(w, taps * ldw, USUAL);
     check_fill(bias, count, USUAL);

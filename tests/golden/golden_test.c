@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "goldens.h"
 #include "golden/golden.h"
+#include "model/arch/ssm_desc.h"
 #include "model/pass_private.h"
 #include "ops/cpu_mem.h"
 
@@ -55,28 +56,75 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
     answer_free(&a);
 }
 
-/* What a convolution keeps of prompt 3: the last rows of its inputs, oldest first, within 1e-5 of their size. */
-static void check_kept(const hn_runner *r, hn_source *f, int n) {
+/* What a mixer keeps of the row at a slot, in the group of its k-th kind. */
+static const float *kept_row(const hn_runner *r, int layer, int k, int slot) {
+    const hn_kept_place at = r->groups.place[layer].kept[k];
+    const hn_plain_units units = hn_cache_units(r->groups.cache, r->groups.first + at.group, at.index);
+    const unsigned char *page = (const unsigned char *)hn_host(hn_cache_pool(r->groups.cache)) +
+                                hn_cache_page_bytes(r->groups.cache) * (size_t)r->rows.table[at.group][slot / units.page_rows];
+    return (const float *)(const void *)(page + units.row_bytes * (size_t)(slot % units.page_rows) + units.off);
+}
+
+/* Of prompt 3: the last rows of a convolution's inputs, oldest first, within 1e-5 of their size. */
+static void check_inputs(const hn_runner *r, hn_source *f, int layer, int k, int n) {
+    char name[40];
+    snprintf(name, sizeof name, "state.3.conv.%d", layer);
+    const golden_tensor want = get_golden(f, name); /* [width][taps - 1] */
+    double most = 0, worst = 0;
+    for (size_t i = 0; i < want.n; i++) {
+        const int slot = n - (int)want.cols + (int)(i % want.cols);
+        most = fmax(most, fabs((double)want.data[i]));
+        worst = fmax(worst, fabs((double)kept_row(r, layer, k, slot)[i / want.cols] - (double)want.data[i]));
+    }
+    if (!(worst <= 1e-5 * fmax(1, most))) fail_msg("%s is off by %g of %g", name, worst, most);
+}
+
+/* The state behind prompt 3 of a state space layer: that of the grid, which the cache has, and the rows since then, within 1e-4. */
+static void check_state(hn_runner *r, hn_source *f, int layer, int n) {
+    const hn_ssm_desc *d = hn_ssm_of(&r->m->run.at[layer].mixer[0]);
+    const hn_ssm net = {.heads = d->heads, .head_dim = d->head_dim, .groups = d->groups, .state = d->state};
+    const hn_kept_place at = r->groups.place[layer].kept[0];
+    const int group = r->groups.first + at.group, units = hn_cache_page_units(r->groups.cache, group), width = hn_ssm_width(&net);
+    const hn_plain_units u = hn_cache_units(r->groups.cache, group, at.index);
+    const int held = hn_grid_of(hn_cache_absorbed(r->groups.cache, 0, 0)), inner = d->heads * d->head_dim;
+    const float *decay = hn_host_f32(*(hn_buf *)hn_tensor_place((hn_model *)(uintptr_t)r->m, (hn_tensor_id){HN_ROLE_SSM_DECAY, layer, 0}));
+    char name[40];
+    snprintf(name, sizeof name, "state.3.ssm.%d", layer);
+    const golden_tensor want = get_golden(f, name); /* [heads][head_dim][state] */
+    double most = 0, worst = 0;
+    int pages;
+    assert_int_equal(held, HN_GRID);
+    const int32_t *table = hn_cache_pages(r->groups.cache, 0, group, &pages);
+    for (int h = 0; h < d->heads; h++) {
+        const int unit = u.first + h, g = h / (d->heads / d->groups);
+        const unsigned char *page = (const unsigned char *)hn_host(hn_cache_pool(r->groups.cache)) +
+                                    hn_cache_page_bytes(r->groups.cache) * (size_t)table[unit / units];
+        const float *s = (const float *)(const void *)(page + u.unit_bytes * (size_t)(unit % units));
+        for (int p = 0; p < d->head_dim; p++)
+            for (int k = 0; k < d->state; k++) {
+                double v = (double)s[k * width + p];
+                for (int i = held; i < n; i++) {
+                    const float *row = kept_row(r, layer, 2, i);
+                    const double step = (double)row[inner + d->groups * d->state + h];
+                    v = v * exp((double)decay[h] * step) + step * (double)row[h * d->head_dim + p] * (double)row[inner + g * d->state + k];
+                }
+                const double w = (double)want.data[(size_t)((h * d->head_dim + p) * d->state + k)];
+                most = fmax(most, fabs(w));
+                worst = fmax(worst, fabs(v - w));
+            }
+    }
+    if (!(worst <= 1e-4 * fmax(1, most))) fail_msg("%s is off by %g of %g", name, worst, most);
+}
+
+/* What layers keep of prompt 3 that are no attention. */
+static void check_kept(hn_runner *r, hn_source *f, int n) {
     for (int i = 0; i < r->m->run.n; i++) {
+        const hn_layer_desc *d = &r->m->run.at[i];
         char name[40];
         snprintf(name, sizeof name, "state.3.conv.%d", i);
-        if (!hn_layer_is(&r->m->run.at[i], &hn_mixer_short_conv)) {
-            assert_null(hn_source_find(f, name));
-            continue;
-        }
-        const golden_tensor want = get_golden(f, name); /* [width][taps - 1] */
-        const hn_kept_place at = r->groups.place[i].kept[0];
-        const hn_plain_units units = hn_cache_units(r->groups.cache, r->groups.first + at.group, at.index);
-        double most = 0, worst = 0;
-        for (size_t k = 0; k < want.n; k++) {
-            const int slot = n - (int)want.cols + (int)(k % want.cols);
-            const unsigned char *page = (const unsigned char *)hn_host(hn_cache_pool(r->groups.cache)) +
-                                        hn_cache_page_bytes(r->groups.cache) * (size_t)r->rows.table[at.group][slot / units.page_rows];
-            const float *row = (const float *)(const void *)(page + units.row_bytes * (size_t)(slot % units.page_rows) + units.off);
-            most = fmax(most, fabs((double)want.data[k]));
-            worst = fmax(worst, fabs((double)row[k / want.cols] - (double)want.data[k]));
-        }
-        if (!(worst <= 1e-5 * fmax(1, most))) fail_msg("%s is off by %g of %g", name, worst, most);
+        if (hn_layer_is(d, &hn_mixer_short_conv)) check_inputs(r, f, i, 0, n);
+        if (hn_layer_is(d, &hn_mixer_ssm)) check_inputs(r, f, i, 1, n), check_state(r, f, i, n);
+        if (!hn_layer_is(d, &hn_mixer_short_conv) && !hn_layer_is(d, &hn_mixer_ssm)) assert_null(hn_source_find(f, name));
     }
 }
 
@@ -90,12 +138,14 @@ static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int
     hn_runner *r = NULL;
     hn_row rows[HN_MAX_ROWS];
     const int seq = 0;
-    g[0].page_rows = 16;
+    g[0].page_rows = 64;
     must(hn_cache_open(&cache, t->backend, g, groups, 1, 128, 0, err));
     must(hn_runner_open(&r, t, cache, 0, 128, &set, err));
     hn_cache_seq_begin(cache, seq);
     for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = ids[i], .parent = (int16_t)(i - 1), .logits = i % 2 == 0, .feature = true};
-    must(hn_pass_run(r, rows, n, &seq, 1, err));
+    const hn_pass_options more = {.n_certain = &n};
+    must(hn_pass_reserve(r, rows, n, &seq, 1, &more, err));
+    must(hn_pass_run_with(r, rows, n, &seq, 1, &more, err));
     for (int k = -1; k <= t->arch.layers; k++) {
         char name[40];
         if (k < 0)

@@ -81,6 +81,7 @@ typedef enum hn_role {
     HN_ROLE_SHARED_GATE,
     HN_ROLE_SHARED_UP,
     HN_ROLE_SHARED_DOWN,
+    HN_ROLE_SHARED_GATE_UP, /* instead of gate and up */
     HN_ROLE_SHARED_GATE_BIAS,
     HN_ROLE_SHARED_UP_BIAS,
     HN_ROLE_SHARED_DOWN_BIAS,
@@ -213,6 +214,7 @@ typedef struct hn_arch_files {
     bool yarn_amplitude; /* its yarn_attn_factor is the amplitude of cos and sin, whatever the factor is */
     bool dims_twice; /* its rope.dimension_count is twice the number of rotated dims of layers with full attention */
     int usual_scaling; /* HN_SCALING_..., of a factor without a type */
+    bool gate_up_apart; /* a GGUF has gate and up of dense halves apart, though a folder has them as one */
 } hn_arch_files;
 
 typedef struct hn_arch {
@@ -276,6 +278,8 @@ int hn_arch_dims(const hn_arch *a, hn_tensor_id t, uint64_t dims[3]); /* those i
 bool hn_arch_next(const hn_arch *a, hn_tensor_id *t);
 /* The name of any tensor in the file that the description was read from; NULL: a head's form has none. */
 const char *hn_arch_name(const hn_arch *a, hn_tensor_id t, char out[128]);
+/* Whether a GGUF has a vector as a matrix, and its shape. */
+bool hn_arch_vector_across(const hn_arch *a, hn_tensor_id t, uint64_t dims[2]);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
 float hn_arch_vector_times(const hn_arch *a, hn_tensor_id t); /* the factor of its stored values */
 /* The factor of a branch's result: `own` is a mixer's, or that of the feed-forward part. */
@@ -333,12 +337,15 @@ static inline int hn_paired_row(int row, int dims) {
     FAMILY(glm4) FAMILY(hunyuan_v1_dense) FAMILY(hunyuan_v1_moe) FAMILY(hy_v3) FAMILY(olmo3) FAMILY(olmo2) FAMILY(exaone4)            \
     FAMILY(ministral3) FAMILY(afmoe) FAMILY(laguna) FAMILY(step3p5) FAMILY(step3p7) FAMILY(mimo_v2_flash) FAMILY(qwen3_next)          \
     FAMILY(glm4_moe) FAMILY(gpt_oss) FAMILY(gemma4) FAMILY(gemma4_text) FAMILY(gemma4_unified) FAMILY(gemma4_unified_text)            \
-    FAMILY(deepseek_v2) FAMILY(deepseek_v3) FAMILY(kimi_k2) FAMILY(glm4_moe_lite) FAMILY(lfm2) FAMILY(lfm2_moe)
+    FAMILY(deepseek_v2) FAMILY(deepseek_v3) FAMILY(kimi_k2) FAMILY(glm4_moe_lite) FAMILY(lfm2) FAMILY(lfm2_moe) FAMILY(mamba2)         \
+    FAMILY(granitemoehybrid) FAMILY(bamba)
 #define HN_FAMILY_DECLARED(NAME) extern const hn_family hn_family_##NAME;
 HN_FAMILIES(HN_FAMILY_DECLARED)
 extern const hn_key_row hn_attention_bias_keys[], hn_mlp_bias_keys[]; /* a folder's keys that add biases */
 extern const hn_key_row hn_norms_of_heads[];                          /* heads of q and k are normed */
 extern const hn_key_row hn_slides[];                                  /* use_sliding_window: `finish` selects the layers */
+extern const hn_key_row hn_granite_multipliers[];                     /* Granite's four; `finish`: */
+hunch_status hn_granite_divide_logits(struct hn_arch *a, hn_source *src, hunch_error *err);
 extern const hn_key_row hn_next_layers[];                             /* the last blocks of a GGUF may belong to a draft head */
 /* Experts (arch_moe.c), of all families; in place of some of these rows: DeepSeek's, with sigmoids; Qwen's; shares are normalised. */
 extern const hn_key_row hn_moe_keys[], hn_moe_of_deepseek[], hn_moe_of_v3[], hn_moe_of_qwen[], hn_moe_normalised[];

@@ -268,7 +268,8 @@ static int layer_of(const hn_arch *a, size_t at) {
 
 hunch_status hn_family_write(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const hn_file_keys s = hn_family_keys(a->family);
-    bool sparse = !hn_family_has(a->family, offsetof(hn_layer_desc, experts.count));
+    const hn_key_row *count = hn_keys_row(&s, HN_OF_LAYER, offsetof(hn_layer_desc, experts.count));
+    bool sparse = !count || count->least == 0; /* there may be none */
     for (int i = 0; i < a->layers; i++) sparse = sparse || hn_layer_has_experts(&a->layer[i]);
     if (!sparse) return hn_fail(err, HUNCH_REFUSED, "%s: no layer has experts: a GGUF of this family has no place for it", a->name);
     const hn_record from = {a, a->layer, sizeof *a->layer, a->layers, layer_of};
@@ -312,8 +313,9 @@ hunch_status hn_family_heads(hn_arch *a, hn_layer_desc *l, const hn_source *src,
 /* In a folder of several parts (text and vision) the language model's tensors have a prefix. */
 static void find_body(hn_arch *a, hn_source *src) {
     static const char *const bodies[][2] = {
-        {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
-    for (int i = 0; i < 3; i++) {
+        {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}, {"backbone.", ""},
+        {"model.backbone.", "model."}};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         char name[128];
         a->files.body = bodies[i][0];
         a->files.head = bodies[i][1];
@@ -461,6 +463,7 @@ hunch_status hn_family_read(hn_arch *a, hn_source *src, const hn_family *f, hunc
     hn_layer_desc usual = {.mixer = {{.kind = &hn_mixer_attention}}};
     const hn_file_keys s = hn_family_keys(f);
     const hn_key_reading r = {&s, a, &usual, src, NULL};
+    a->family = f;
     a->files.form = hn_source_get_kind(src);
     if (a->files.form == HN_SOURCE_HF) find_body(a, src);
     hunch_status st = read_stack(a, f, &r, err);

@@ -8,12 +8,12 @@ static bool divisor(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) 
     return true;
 }
 
-static hunch_status divide_logits(hn_arch *a, hn_source *src HN_UNUSED, hunch_error *err HN_UNUSED) {
+hunch_status hn_granite_divide_logits(hn_arch *a, hn_source *src HN_UNUSED, hunch_error *err HN_UNUSED) {
     a->logit_scale = (float)(1 / a->files.logit_divisor);
     return HUNCH_OK;
 }
 
-static const hn_key_row keys[] = {
+const hn_key_row hn_granite_multipliers[] = {
     {HN_MODEL(FLOAT, embed_scale), "embedding_scale", "embedding_multiplier", 1e-6, 1e6, {1, 1}, HN_BEHIND},
     {HN_MODEL(FLOAT, residual_scale), "residual_scale", "residual_multiplier", 1e-6, 1e6, {1, 1}, HN_BEHIND},
     {HN_MODEL(REAL, files.logit_divisor), "logit_scale", "logits_scaling", 1e-6, 1e6, {1, 1}, .written = divisor},
@@ -22,4 +22,5 @@ static const hn_key_row keys[] = {
     HN_ROWS_END};
 
 const hn_family hn_family_granite = {.gguf_name = "granite", .hf_type = "granite", .pairs = true,
-                                     .keys = {hn_attention_bias_keys, hn_mlp_bias_keys, keys}, .finish = divide_logits};
+                                     .keys = {hn_attention_bias_keys, hn_mlp_bias_keys, hn_granite_multipliers},
+                                     .finish = hn_granite_divide_logits};

@@ -165,6 +165,10 @@ void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {
 
 hunch_status hn_moe_finish(hn_arch *a, hn_source *src, hunch_error *err) {
     hn_expert_desc e = a->layer[0].experts;
+    if (e.count == 0) { /* of families whose models may have none */
+        for (int i = 0; i < a->layers; i++) a->layer[i].experts = (hn_expert_desc){0};
+        return HUNCH_OK;
+    }
     for (int i = 1; i < a->layers; i++) e.used = hn_most(e.used, a->layer[i].experts.used);
     hunch_status st = finish_shared(a, src, &e, err);
     if (!st) st = finish_groups(src, &e, err);

@@ -12,7 +12,8 @@
     MIXER(attention)     \
     MIXER(latent)        \
     MIXER(delta)         \
-    MIXER(short_conv)
+    MIXER(short_conv)    \
+    MIXER(ssm)
 typedef struct hn_mixer_kind hn_mixer_kind;
 #define HN_MIXER_DECLARED(NAME) extern const hn_mixer_kind hn_mixer_##NAME;
 HN_MIXERS(HN_MIXER_DECLARED)
@@ -60,6 +61,7 @@ typedef struct hn_expert_desc {
     bool biases;      /* of gate, up and down of each expert, and of the router's product */
     float limit, alpha; /* of their unit (hn_expert_unit); 0: SwiGLU */
     bool shared_bias; /* its gate, up and down have biases */
+    bool shared_fused; /* its gate and up are one matrix */
     bool stacks;        /* in a folder a tensor has a matrix for each expert, gate and up apart */
     bool single;      /* GGUF: one tensor for each expert, as in old files (and in folders that are not stacked) */
 } hn_expert_desc;
