@@ -489,6 +489,8 @@ hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error 
 hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *err);
 /* Adds the rotation of layers with a window, which only folders scale, and sets theirs: base and dims by their keys, or these. */
 hunch_status hn_rope_add_sliding(hn_arch *a, const hn_source *src, double theta, int dims, hunch_error *err);
+/* The first rotation becomes one of a head's `dims`, of whose pairs every second turns, by the frequencies that it has. */
+hunch_status hn_rope_spread(hn_arch *a, int dims, hunch_error *err);
 double hn_rope_usual_amplitude(const hn_scaling *s);
 
 /* Of Gemma 4's layers with full attention, and of those with a window. */

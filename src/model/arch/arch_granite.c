@@ -13,12 +13,17 @@ hunch_status hn_granite_divide_logits(hn_arch *a, hn_source *src HN_UNUSED, hunc
     return HUNCH_OK;
 }
 
+/* A folder's multiplier is 1 if it is absent; other programs take that of other families for a GGUF without it. */
+static double usual_scale(const hn_arch *a, const hn_layer_desc *l) {
+    return a->files.form == HN_SOURCE_HF ? 1 : hn_scale_of_heads(a, l);
+}
+
 const hn_key_row hn_granite_multipliers[] = {
     {HN_MODEL(FLOAT, embed_scale), "embedding_scale", "embedding_multiplier", 1e-6, 1e6, {1, 1}, HN_BEHIND},
     {HN_MODEL(FLOAT, residual_scale), "residual_scale", "residual_multiplier", 1e-6, 1e6, {1, 1}, HN_BEHIND},
     {HN_MODEL(REAL, files.logit_divisor), "logit_scale", "logits_scaling", 1e-6, 1e6, {1, 1}, .written = divisor},
     {HN_LAYER(FLOAT, attention_scale), "attention.scale", "attention_multiplier", 1e-6, 1e6, .how = HN_BEHIND,
-     .follows = hn_scale_of_heads},
+     .follows = usual_scale},
     HN_ROWS_END};
 
 const hn_family hn_family_granite = {.gguf_name = "granite", .hf_type = "granite", .pairs = true,

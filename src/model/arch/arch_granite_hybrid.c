@@ -55,13 +55,23 @@ static hunch_status finish_layers(hn_arch *a, const hn_source *src, hunch_error 
 
 /* ---- Granite 4 ---------------------------------------------------------------------------------------------------------- */
 
-/* layer_types, or as older files call it; none: no layer attends. */
+/* The kinds of layers as files name them, and as transformers 5 writes them. */
+static const char *const kinds[2][2] = {{"attention", "mamba"}, {"full_attention", "linear_attention"}};
+static const char *const *kinds_of(const json_t *list) {
+    const char *first = json_string_value(json_array_get(list, 0));
+    return kinds[first && (!strcmp(first, kinds[1][0]) || !strcmp(first, kinds[1][1]))];
+}
+/* layer_types, or as older files call it; NULL: neither. */
+static const char *path_of_kinds(const hn_source *src) {
+    return hn_source_config(src, "layer_types") ? "layer_types" : hn_source_config(src, "layers_block_type") ? "layers_block_type" : NULL;
+}
+
+/* Without a list no layer attends. */
 static hunch_status read_kinds(hn_arch *a, const hn_source *src, hunch_error *err) {
-    static const char *const kinds[] = {"attention", "mamba"};
+    const char *path = path_of_kinds(src);
     bool found = false;
     if (is_gguf(a)) return hn_family_headless(a, src, set_ssm, err);
-    hunch_status st = hn_family_kinds(a, src, "layer_types", kinds, set_ssm, &found, err);
-    if (!st && !found) st = hn_family_kinds(a, src, "layers_block_type", kinds, set_ssm, &found, err);
+    const hunch_status st = path ? hn_family_kinds(a, src, path, kinds_of(hn_source_config(src, path)), set_ssm, &found, err) : HUNCH_OK;
     for (int i = 0; !st && !found && i < a->layers; i++) set_ssm(&a->layer[i], true);
     return st;
 }
@@ -87,11 +97,28 @@ static hunch_status read_positions(hn_arch *a, const hn_source *src, hunch_error
     return HUNCH_OK;
 }
 
+/* A GGUF whose heads turn by half is Bamba's. llama.cpp's converter has the rows of whole heads in pairs, by which row 2i and the one half a
+ * head behind it turn together, and odd ones not at all; ours has those that turn in pairs, as programs read them, and says so. */
+static hunch_status read_paired(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const int size = a->layer[0].head_dim, dims = a->rotation[0].dims;
+    hn_key_buf key;
+    int paired = 0;
+    if (!is_gguf(a) || dims == size) return HUNCH_OK;
+    const hunch_status st = hn_key_int(src, hn_family_key_of(&key, a->family, "hunch.paired_dims", NULL, 2, size, size), &paired, err);
+    if (st || paired == dims) return st;
+    if (paired != size || 2 * dims != size || a->rotation[0].freq_long)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d of %d dims of a head turn, whose rows are in pairs up to %d, expected half of it and pairs "
+                       "up to there or in all", hn_source_path(src), dims, size, paired);
+    a->rope_interleaved = false;
+    return hn_rope_spread(a, size, err);
+}
+
 static hunch_status finish(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool folder = !is_gguf(a);
     hunch_status st = hn_granite_divide_logits(a, src, err);
     if (!st) st = read_kinds(a, src, err);
     if (!st) st = read_positions(a, src, err);
+    if (!st) st = read_paired(a, src, err);
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
         l->fused_gate_up = folder && hn_layer_is_dense(l);
@@ -109,6 +136,10 @@ static bool turns(const hn_arch *a, const hn_key_row *k HN_UNUSED, double *v) {
         if (kv_heads(&a->layer[i]) > 0 && a->layer[i].rotation != HN_NO_ROTATION) *v = 1;
     return true;
 }
+static bool turns_in_part(const hn_arch *a, const hn_key_row *k, double *v) {
+    *v = a->rotation[0].dims;
+    return *v < a->layer[0].head_dim && turns(a, k, &(double){0});
+}
 /* Heads without any key heads are asked for too. */
 static hunch_status read_kv(const hn_key_reading *r, const hn_key_row *k, double *v, hunch_error *err) {
     hn_key_buf key;
@@ -123,6 +154,8 @@ static hunch_status read_kv(const hn_key_reading *r, const hn_key_row *k, double
 
 #define KV_HEADS(folder) {HN_LAYER(INT, kv_heads), "attention.head_count_kv", "num_key_value_heads", 1, 1024, {0, folder}, \
                           HN_NEVER_WRITTEN, .read = read_kv}
+#define POSITIONS {HN_BESIDE(BOOL), "rope.scaling.finetuned", .how = HN_LATER, .written = turns}, \
+                  {HN_BESIDE(INT), "hunch.paired_dims", .how = HN_LATER, .written = turns_in_part}
 static const hn_key_row keys[] = {
     HN_EPS(NAN, 1e-6), KV_HEADS(0),
     {HN_LAYER(INT, ffn_width), "feed_forward_length", "shared_intermediate_size", 1, 1 << 20, {NAN, 1024}, .written = is_dense},
@@ -131,7 +164,7 @@ static const hn_key_row keys[] = {
     {HN_LAYER(INT, experts.width), "feed_forward_length", "intermediate_size", 1, 1 << 20, {NAN, NAN}, .written = is_sparse},
     {HN_LAYER(INT, experts.shared_width), "expert_shared_feed_forward_length", "shared_intermediate_size", 0, 1 << 20, {0, 1024},
      .written = is_sparse},
-    {HN_BESIDE(BOOL), "rope.scaling.finetuned", .how = HN_LATER, .written = turns},
+    POSITIONS,
     {HN_BESIDE(CLAIM), NULL, "layer_types layers_block_type position_embedding_type"},
     HN_ROWS_END};
 
@@ -145,9 +178,43 @@ static const hn_role_other names[] = {
     {HN_ROLE_EXPERT_GATE_UP, NULL, NULL, FOLDER("block_sparse_moe.input_linear")},
     {HN_ROLE_EXPERT_DOWN, NULL, NULL, FOLDER("block_sparse_moe.output_linear")},
     HN_NAMES_END};
+
+/* Without state space layers and experts it is Granite 3 by other names, and so in a GGUF: llama.cpp's graph of granitehybrid needs both
+ * kinds of layers. */
+static hunch_status finish_alone(hn_arch *a, hn_source *src, hunch_error *err) {
+    for (int i = 0; i < a->layers; i++) a->layer[i].fused_gate_up = true;
+    a->files.gate_up_apart = true;
+    return hn_granite_divide_logits(a, src, err);
+}
+static const hn_key_row alone[] = {
+    HN_EPS(NAN, 1e-6),
+    {HN_LAYER(INT, ffn_width), "feed_forward_length", "shared_intermediate_size", 1, 1 << 20, {NAN, 1024}},
+    {HN_BESIDE(CLAIM), NULL, "layer_types layers_block_type position_embedding_type intermediate_size num_local_experts"},
+    HN_ROWS_END};
+static const hn_family granite_alone = {.gguf_name = "granite", .hf_type = "granitemoehybrid", .names = names, .pairs = true,
+                                        .keys = {hn_attention_bias_keys, hn_granite_multipliers, alone}, .finish = finish_alone};
+
+static bool all_attend(const json_t *list) {
+    size_t n = 0;
+    while (n < json_array_size(list) && json_is_string(json_array_get(list, n)) &&
+           !strcmp(json_string_value(json_array_get(list, n)), kinds_of(list)[0]))
+        n++;
+    return n > 0 && n == json_array_size(list);
+}
+static hunch_status which_hybrid(const hn_family **f, const hn_source *src, hunch_error *err HN_UNUSED) {
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return HUNCH_OK;
+    const char *path = path_of_kinds(src);
+    const json_t *turns = hn_source_config(src, "position_embedding_type"),
+                 *experts = hn_source_config(src, "num_local_experts");
+    if (path && all_attend(hn_source_config(src, path)) && json_is_string(turns) && !strcmp(json_string_value(turns), "rope") && json_is_integer(experts) &&
+        json_integer_value(experts) == 0)
+        *f = &granite_alone;
+    return HUNCH_OK;
+}
+
 const hn_family hn_family_granitemoehybrid = {.gguf_name = "granitehybrid", .hf_type = "granitemoehybrid", .names = names, .pairs = true,
                                               .keys = {hn_attention_bias_keys, hn_moe_keys, hn_moe_normalised, hn_granite_multipliers,
-                                                       hn_ssm_limits, sizes, keys}, .finish = finish};
+                                                       hn_ssm_limits, sizes, keys}, .which = which_hybrid, .finish = finish};
 
 /* ---- Bamba -------------------------------------------------------------------------------------------------------------- */
 
@@ -170,7 +237,7 @@ static hunch_status finish_bamba(hn_arch *a, hn_source *src, hunch_error *err) {
 static const hn_key_row of_bamba[] = {
     HN_EPS(NAN, 1e-5), KV_HEADS(8), HN_CONTEXT(262144),
     {HN_MODEL(REAL, files.rotated), .usual = {0.5, 0.5}},
-    {HN_BESIDE(BOOL), "rope.scaling.finetuned", .how = HN_LATER, .written = turns},
+    POSITIONS,
     {HN_BESIDE(CLAIM), NULL, "attn_layer_indices"},
     HN_ROWS_END};
 static const hn_role_other names_of_bamba[] = {

@@ -60,14 +60,18 @@ hunch_status hn_ssm_finish(hn_arch *a, const hn_source *src, const char *conv_ke
     const char *path = hn_source_path(src);
     hn_ssm_desc d = *hn_ssm_at(&a->layer[0]);
     const int inner = d.head_dim;
-    bool conv = conv_usual, bias = false, found;
+    bool conv = conv_usual, bias = false, found = false;
+    const char *function = NULL;
     if (d.heads % d.groups)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d heads do not share %d groups evenly", path, d.heads, d.groups);
     if (gguf && (inner % d.heads || inner / d.heads > HN_SSM_MOST_DIM))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s.ssm.inner_size is %d, expected %d heads of 1 to %d", path, a->family->gguf_name, inner,
                        d.heads, HN_SSM_MOST_DIM);
     if (gguf) d.head_dim = inner / d.heads;
-    hunch_status st = gguf ? HUNCH_OK : hn_source_bool(src, conv_key, &conv, &found, err);
+    hunch_status st = gguf ? HUNCH_OK : hn_source_str(src, "hidden_act", &function, NULL, &found, err);
+    if (!st && found && strcmp(function, "silu"))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: hidden_act is \"%.40s\", expected silu, the function of convolutions", path, function);
+    if (!st && !gguf) st = hn_source_bool(src, conv_key, &conv, &found, err);
     if (!st && !gguf) st = hn_source_bool(src, bias_key, &bias, &found, err);
     for (int i = 0; !st && i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];

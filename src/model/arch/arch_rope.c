@@ -107,6 +107,19 @@ hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *
     return st;
 }
 
+hunch_status hn_rope_spread(hn_arch *a, int dims, hunch_error *err) {
+    hn_rotation *r = &a->rotation[0];
+    double *freq;
+    assert(a->rotations > 0 && dims == 2 * r->dims && !r->freq_long);
+    const hunch_status st = table_create(&freq, dims, err);
+    if (st) return st;
+    for (int i = 0; i < r->dims / 2; i++) freq[2 * i] = r->freq[i];
+    hn_free(r->freq);
+    r->freq = freq;
+    r->dims = dims;
+    return HUNCH_OK;
+}
+
 /* ---- a folder ------------------------------------------------------------------------------------------------------- */
 
 /* Numbers of the first rotation's scaling. */
