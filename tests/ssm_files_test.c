@@ -183,7 +183,8 @@ static void check_gguf(const char *golden, const char *key, uint32_t value, cons
     edit_u32(e, key, value);
     edit_write(e, path);
     edit_close(e);
-    if (hunch_model_open(&m, path, NULL, &why) != HUNCH_REFUSED || !strstr(why.message, word)) fail_msg("%s %u: %s", key, value, why.message);
+    if (hunch_model_open(&m, path, NULL, &why) != HUNCH_REFUSED || !strstr(why.message, word))
+        fail_msg("%s %u: %s", key, value, why.message);
     unlink(path);
 }
 

@@ -97,8 +97,8 @@ static hunch_status read_positions(hn_arch *a, const hn_source *src, hunch_error
     return HUNCH_OK;
 }
 
-/* A GGUF whose heads turn by half is Bamba's. llama.cpp's converter has the rows of whole heads in pairs, by which row 2i and the one half a
- * head behind it turn together, and odd ones not at all; ours has those that turn in pairs, as programs read them, and says so. */
+/* A GGUF whose heads turn by half is Bamba's. llama.cpp's converter has the rows of whole heads in pairs, by which row 2i and the one half
+ * a head behind it turn together, and odd ones not at all; ours has those that turn in pairs, as programs read them, and says so. */
 static hunch_status read_paired(hn_arch *a, const hn_source *src, hunch_error *err) {
     const int size = a->layer[0].head_dim, dims = a->rotation[0].dims;
     hn_key_buf key;
@@ -107,8 +107,8 @@ static hunch_status read_paired(hn_arch *a, const hn_source *src, hunch_error *e
     const hunch_status st = hn_key_int(src, hn_family_key_of(&key, a->family, "hunch.paired_dims", NULL, 2, size, size), &paired, err);
     if (st || paired == dims) return st;
     if (paired != size || 2 * dims != size || a->rotation[0].freq_long)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d of %d dims of a head turn, whose rows are in pairs up to %d, expected half of it and pairs "
-                       "up to there or in all", hn_source_path(src), dims, size, paired);
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d of %d dims of a head turn, whose rows are in pairs up to %d, expected half of it and "
+                       "pairs up to there or in all", hn_source_path(src), dims, size, paired);
     a->rope_interleaved = false;
     return hn_rope_spread(a, size, err);
 }
@@ -206,8 +206,8 @@ static hunch_status which_hybrid(const hn_family **f, const hn_source *src, hunc
     const char *path = path_of_kinds(src);
     const json_t *turns = hn_source_config(src, "position_embedding_type"),
                  *experts = hn_source_config(src, "num_local_experts");
-    if (path && all_attend(hn_source_config(src, path)) && json_is_string(turns) && !strcmp(json_string_value(turns), "rope") && json_is_integer(experts) &&
-        json_integer_value(experts) == 0)
+    if (path && all_attend(hn_source_config(src, path)) && json_is_string(turns) && !strcmp(json_string_value(turns), "rope") &&
+        json_is_integer(experts) && json_integer_value(experts) == 0)
         *f = &granite_alone;
     return HUNCH_OK;
 }

@@ -108,6 +108,8 @@ static bool none(const hn_arch *a HN_UNUSED, const hn_key_row *k HN_UNUSED, doub
     return true;
 }
 
+/* Not read: norm_before_gate (the gate comes first whatever it says), and of a training's beginning time_step_min, time_step_max and
+ * time_step_floor. */
 static const hn_key_row keys[] = {
     HN_CONTEXT(1 << 20),
     {HN_MODEL(FLOAT, norm_eps), "attention.layer_norm_rms_epsilon", "layer_norm_epsilon", 0, 1, {NAN, 1e-5}, HN_NOT_NULL},
