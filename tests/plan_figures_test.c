@@ -193,9 +193,28 @@ static void test_refused(void **state) {
     }
 }
 
+/* What a text of a model with states takes: 36 layers of 64 x 64 x 128, and of a row x, B, the step and the convolution's input. */
+static void test_text_memory(void **state) {
+    (void)state;
+    const hunch_figures f = {36e9, 470e9, data_path("configs/granite-4.0-h-micro.json"), 0, "Q4_0"};
+    json_t *plan = plan_of(&f, CONTEXT), *model = json_object_get(plan, "model");
+    static const struct {
+        const char *key;
+        double want;
+    } of[] = {{"cache_row_bytes", 4 * 2 * 8 * 64 * 2},
+              {"state_bytes", 36.0 * 64 * 64 * 128 * 4},
+              {"input_bytes", 36.0 * (4096 + 128 + 64 + 4352) * 4}};
+    for (int i = 0; i < 3; i++) { /* a few digits are written */
+        const double is = json_number_value(json_object_get(model, of[i].key));
+        if (!(fabs(is / of[i].want - 1) < 1e-4)) fail_msg("%s is %g, expected %g", of[i].key, is, of[i].want);
+    }
+    json_decref(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fit),        cmocka_unit_test(test_committed_passes),
                                        cmocka_unit_test(test_parameters), cmocka_unit_test(test_default_configurations),
-                                       cmocka_unit_test(test_no_use),     cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_no_use),     cmocka_unit_test(test_text_memory),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

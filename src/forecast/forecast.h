@@ -58,6 +58,7 @@ typedef struct hn_forecast {
     double bits;                /* of a weight */
     double bytes, macs;         /* of a pass of one row without context, in those of figures.h */
     double params;
+    double row_bytes, window_bytes, state_bytes, input_bytes; /* of a text, as hunch_model_row_bytes and hunch_model_info have them */
     int experts, experts_used;
     hn_forecast_curve curve;
     hn_forecast_method *method; /* [n] the first is plain decoding */

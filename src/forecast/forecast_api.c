@@ -76,6 +76,11 @@ static void describe_model(hn_forecast *f, const hunch_engine *plain) {
     f->bits = i.macs_per_row > 0 ? 8 * f->bytes / i.macs_per_row : 0;
     f->experts = i.experts;
     f->experts_used = i.experts_used;
+    uint64_t window;
+    f->row_bytes = (double)hunch_model_row_bytes(f->model, f->o->engine ? f->o->engine->kv : HUNCH_KV_DEFAULT, &window);
+    f->window_bytes = (double)window;
+    f->state_bytes = (double)i.state_bytes;
+    f->input_bytes = (double)i.input_bytes;
 }
 
 /* Rows of the longest request, those that a draft looks beyond it, and of the passes that are timed. */

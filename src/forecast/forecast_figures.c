@@ -106,6 +106,13 @@ static void fill(hn_forecast *f, const hn_arch *a, const matrices *m, const type
         f->experts = a->layer[a->layers - 1].experts.count;
         f->experts_used = a->layer[a->layers - 1].experts.used;
     }
+    if (a) {
+        uint64_t window;
+        f->row_bytes = (double)hn_model_row_bytes(hn_layers_of(a), HN_BF16, &window);
+        f->window_bytes = (double)window;
+        f->state_bytes = (double)hn_model_group_bytes(hn_layers_of(a), HN_CACHE_STATE);
+        f->input_bytes = (double)hn_model_group_bytes(hn_layers_of(a), HN_CACHE_ROWS);
+    }
     curve_of(f, a, m, t);
 }
 

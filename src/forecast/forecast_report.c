@@ -35,6 +35,10 @@ static json_t *model_of(const hn_forecast *f) {
     hn_json_put(&o, "macs", real(f->macs));
     hn_json_put(&o, "experts", json_integer(f->experts));
     hn_json_put(&o, "experts_used", json_integer(f->experts_used));
+    hn_json_put(&o, "cache_row_bytes", real(f->row_bytes));
+    hn_json_put(&o, "cache_window_row_bytes", real(f->window_bytes));
+    hn_json_put(&o, "state_bytes", real(f->state_bytes));
+    hn_json_put(&o, "input_bytes", real(f->input_bytes));
     return o;
 }
 

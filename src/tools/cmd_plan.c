@@ -140,6 +140,16 @@ static const char *text_of(const json_t *j, const char *key) {
     return s ? s : "";
 }
 
+/* What a text takes beside the weights. */
+static void text_memory_show(const json_t *model) {
+    char text[160], row[32];
+    printf("%s", tool_cache_text(real_of(model, "cache_row_bytes"), real_of(model, "cache_window_row_bytes"),
+                                 real_of(model, "state_bytes"), text, sizeof text));
+    if (real_of(model, "input_bytes") > 0)
+        printf(", and %s of each of its last rows", tool_size_text(real_of(model, "input_bytes"), row));
+    printf("\n");
+}
+
 static void machine_show(const json_t *d, bool color) {
     const json_t *m = json_object_get(d, "machine"), *model = json_object_get(d, "model");
     const bool measured = json_is_true(json_object_get(m, "measured"));
@@ -149,9 +159,11 @@ static void machine_show(const json_t *d, bool color) {
     if (measured)
         printf(", %d threads, level %s", (int)json_integer_value(json_object_get(m, "threads")), text_of(m, "isa"));
     printf("\nreads %.1f GB/s · %.0f int8 GMAC/s · a pass of one row reads %.0f MB (%.1f bits a weight) and computes "
-           "%.2f GMAC\n\n",
+           "%.2f GMAC\n",
            real_of(m, "bandwidth") * 1e-9, real_of(m, "int8_mac_s") * 1e-9, real_of(model, "bytes") * 1e-6,
            real_of(model, "bits"), real_of(model, "macs") * 1e-9);
+    if (real_of(model, "cache_row_bytes") > 0 || real_of(model, "state_bytes") > 0) text_memory_show(model);
+    printf("\n");
 }
 
 static void curve_show(const json_t *d, bool color) {
