@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes of models whose layers differ from each other, for random_model.py: latent attention (DeepSeek, GLM-4.7-Flash), Gemma 4,
-LFM2, OLMo 3 and Laguna.
+LFM2, OLMo 3, Laguna, Granite 4 hybrids and Mamba-2.
 
 Each function gives keys (name without the family's prefix, value), matrices (tensor, name that decides its type, rows, columns, layer)
 and vectors (tensor, values)."""
@@ -41,6 +41,17 @@ LAGUNA = {  # layers, hidden, ffn, heads of full and of other layers, kv heads, 
     "laguna-xs.2": (40, 2048, 8192, 48, 64, 8, 128, 100352, 512, 256, 8, 512, 2.5),
     "laguna-xs.2-4layers": (4, 2048, 8192, 48, 64, 8, 128, 100352, 512, 256, 8, 512, 2.5),
     "laguna-tiny": (4, 256, 512, 4, 6, 2, 64, 4096, 64, 32, 4, 64, 2.5),
+}
+GRANITE4 = {  # layers, hidden, ffn (beside experts the shared one), heads, kv heads, vocabulary, layers with attention, heads and size of
+    # one of a state space layer, numbers of a state; experts, of a row, width
+    "granite-4.0-h-micro": (40, 2048, 8192, 32, 8, 100352, (5, 15, 25, 35), 64, 64, 128),
+    "granite-4.0-h-tiny": (40, 1536, 1024, 12, 4, 100352, (5, 15, 25, 35), 48, 64, 128, 64, 6, 512),
+    "granite4-tiny": (4, 256, 512, 4, 2, 4096, (1,), 8, 64, 32),
+}
+MAMBA2 = {  # layers, hidden, vocabulary, heads, size of one, numbers of a state
+    "mamba2-2.7b": (64, 2560, 50288, 80, 64, 128),
+    "mamba2-2.7b-16layers": (16, 2560, 50288, 80, 64, 128),
+    "mamba2-tiny": (4, 256, 4096, 8, 64, 32),
 }
 
 
@@ -259,8 +270,70 @@ def laguna(shape, _):
     return keys, *untied(layers, vocab, hidden, lambda i: laguna_layer(i, shape))
 
 
+def state_space(i, hidden, heads, size, state):
+    """Matrices and vectors of a layer of Mamba-2 with one group, whose steps and decays are as a training begins."""
+    inner, rng = heads * size, np.random.default_rng(i)
+    channels, steps = inner + 2 * state, np.exp(rng.uniform(np.log(1e-3), np.log(0.1), heads))
+    return [("ssm_in", inner + channels + heads, hidden), ("ssm_out", hidden, inner)], [
+        ("ssm_conv1d.weight", rng.standard_normal((channels, 4)) / 2), ("ssm_conv1d.bias", np.zeros(channels)),
+        ("ssm_dt.bias", np.log(np.expm1(steps))), ("ssm_a", -rng.uniform(1, 16, (heads, 1))), ("ssm_d", np.ones((heads, 1))),
+        ("ssm_norm.weight", np.ones((1, inner)))]
+
+
+def state_space_keys(hidden, heads, size, state):
+    return {"embedding_length": hidden, "context_length": 1 << 17, "ssm.conv_kernel": 4, "ssm.inner_size": heads * size,
+            "ssm.state_size": state, "ssm.time_step_rank": heads, "ssm.group_count": 1, "attention.layer_norm_rms_epsilon": 1e-5}
+
+
+def tied(layers, vocab, hidden, layer):
+    """As untied, without the output matrix."""
+    matrices, vectors = untied(layers, vocab, hidden, layer)
+    return [m for m in matrices if m[0] != "output.weight"], vectors
+
+
+def granite4_layer(i, shape):
+    _, hidden, ffn, heads, kv, _, attends, *net = shape
+    experts = net[3:]
+    parts, vectors = (attention(hidden, heads, kv, hidden // heads), []) if i in attends else state_space(i, hidden, *net[:3])
+    vectors = vectors + [("attn_norm.weight", np.ones(hidden)), ("ffn_norm.weight", np.ones(hidden))]
+    end = "_shexp" if experts else ""
+    parts = parts + [(f"ffn_gate{end}", ffn, hidden), (f"ffn_up{end}", ffn, hidden), (f"ffn_down{end}", hidden, ffn)]
+    if experts:
+        count, _, width = experts
+        parts += [("ffn_gate_exps", (count, width), hidden), ("ffn_up_exps", (count, width), hidden),
+                  ("ffn_down_exps", (count, hidden), width)]
+        vectors.append(("ffn_gate_inp.weight", np.random.default_rng(i).standard_normal((count, hidden)) / hidden ** 0.5))
+    return parts, vectors
+
+
+def granite4(shape, _):
+    layers, hidden, ffn, heads, kv, vocab, attends, *net = shape
+    keys = state_space_keys(hidden, *net[:3])
+    keys.update({"block_count": layers, "attention.head_count": heads, "vocab_size": vocab, "feed_forward_length": ffn,
+                 "attention.head_count_kv": [kv if i in attends else 0 for i in range(layers)], "rope.scaling.finetuned": False,
+                 "attention.scale": (hidden // heads) ** -0.5, "embedding_scale": 12.0, "residual_scale": 0.22, "logit_scale": 8.0})
+    if net[3:]:
+        count, used, width = net[3:]
+        keys.update({"expert_count": count, "expert_used_count": used, "feed_forward_length": width,
+                     "expert_shared_feed_forward_length": ffn})
+    return keys, *tied(layers, vocab, hidden, lambda i: granite4_layer(i, shape))
+
+
+def mamba2(shape, _):
+    layers, hidden, vocab, *net = shape
+    keys = state_space_keys(hidden, *net)
+    keys.update({"block_count": layers, "attention.head_count": 0, "vocab_size": vocab, "feed_forward_length": 0})
+
+    def layer(i):
+        parts, vectors = state_space(i, hidden, *net)
+        return parts, vectors + [("attn_norm.weight", np.ones(hidden))]
+
+    return keys, *tied(layers, vocab, hidden, layer)
+
+
 FAMILIES = {"deepseek2": (LATENT, latent), "gemma4": (GEMMA4, gemma4), "lfm2": (LFM2, lfm2), "lfm2moe": (LFM2_MOE, lfm2),
-            "olmo2": (OLMO3, olmo3), "laguna": (LAGUNA, laguna)}
+            "olmo2": (OLMO3, olmo3), "laguna": (LAGUNA, laguna), "granitehybrid": (GRANITE4, granite4),
+            "mamba2": (MAMBA2, mamba2)}
 
 
 def find(name, blocks):
