@@ -85,7 +85,7 @@ static void test_folders(void **state) {
     (void)state;
     static const char *const names[] = {"goldens/qwen3-fp8", "goldens/phi3-longrope", "goldens/gemma3_text-local",
                                         "goldens/granite-bias", "goldens/qwen3_5-dense", "goldens/gpt_oss-mxfp4",
-                                        "goldens/gemma4-e", "goldens/gemma4_text-moe", "goldens/deepseek_v3-mtp2"};
+                                        "goldens/gemma4-e", "goldens/gemma4_text-moe", "goldens/deepseek_v3-mtp2", "goldens/mamba2-odd"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_load(data_path(names[i]), i % 2);
     check_load(data_path("goldens/gpt_oss-mxfp4"), false);
     check_load_by(data_path("goldens/gpt_oss-bf16"), false, 1); /* threads that share bands of turned rows read some of them twice */

@@ -12,7 +12,7 @@
 #include "heads.h"
 #include "preempt_for_tests.h"
 
-enum { CONTEXT = 700, TEXTS = 3, TOKENS = 10, VOCAB = 256 };
+enum { CONTEXT = 700, TEXTS = 3, TOKENS = 10, VOCAB = 128 };
 static size_t lengths[TEXTS] = {613, 130, 33};
 static int context = CONTEXT;
 static hunch_token prompt[TEXTS][CONTEXT];
@@ -118,6 +118,8 @@ static void test_recurrent_models(void **state) {
     if (light()) return;
     check_model("goldens/qwen3_next-moe", 64, 512);
     check_model("goldens/qwen3_5_moe-fused", 64, 512);
+    check_model("goldens/mamba2-plain", 64, 512);
+    check_model("goldens/granitemoehybrid-dense", 64, 512);
 }
 
 static void keep_level(void *user, int level, const float *logits, int vocab) {

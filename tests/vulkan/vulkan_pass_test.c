@@ -123,6 +123,8 @@ static void test_refused(void **state) {
     refused(stories, "cuda", HUNCH_USAGE, "device cuda: expected cpu, auto, vulkan or vulkan:N");
     refused(stories, "vulkan:x", HUNCH_USAGE, "expected cpu");
     refused("goldens/qwen3_5-dense", "vulkan:0", HUNCH_REFUSED, "a gated delta net");
+    refused("goldens/mamba2-plain", "vulkan:0", HUNCH_REFUSED, "a state space layer");
+    refused("goldens/granitemoehybrid-dense", "vulkan:0", HUNCH_REFUSED, "a state space layer");
     refused("goldens/deepseek_v2-lite", "vulkan:0", HUNCH_REFUSED, "latent attention");
     refused("goldens/mixtral-top2", "vulkan:0", HUNCH_REFUSED, "experts");
     refused("goldens/qwen3-fp8", "vulkan:0", HUNCH_REFUSED, "has type F8_E4M3");
