@@ -202,6 +202,9 @@ static size_t attention_scratch(const hn_backend *b, int max_rows, int heads, co
 }
 static size_t sample_scratch(const hn_backend *b, int vocab) { return of(b)->inner->sample_scratch(of(b)->inner, vocab); }
 static size_t delta_scratch(const hn_backend *b, const struct hn_delta *d) { return of(b)->inner->delta_scratch(of(b)->inner, d); }
+static size_t ssm_scratch(const hn_backend *b, const struct hn_ssm *d, int max_rows) {
+    return of(b)->inner->ssm_scratch(of(b)->inner, d, max_rows);
+}
 static bool attention_in_bf16(const hn_backend *b, hn_dtype cache) { return of(b)->inner->attention_in_bf16(of(b)->inner, cache); }
 
 /* ---- the backend -------------------------------------------------------------------------------------------- */
@@ -227,6 +230,7 @@ static hunch_status wrap(hn_backend *inner, hn_backend **out, hunch_error *err) 
                             .read = read_copy, .matrix_bytes = matrix_bytes, .place = place, .pair = pair, .stored_room = stored_room,
                             .place_stored = place_stored, .pack = pack, .act_forms = act_forms, .act_bytes = inner->act_bytes,
                             .top_scratch = top_scratch, .attention_scratch = attention_scratch, .delta_scratch = delta_scratch,
+                            .ssm_scratch = ssm_scratch,
                             .attention_in_bf16 = attention_in_bf16},
                    .inner = inner};
     *out = &h->base;

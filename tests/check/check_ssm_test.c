@@ -15,7 +15,7 @@
 
 static void kernels_once(const struct hn_kernels *k, const char *name) {
     const int width = 16 * check_int(1, 9), dim = check_int(1, 40), n = check_int(1, HN_GRID), count = check_int(1, 150);
-    check_buf bs, by, bz, bu, bt, bc[HN_GRID + 1], bg;
+    check_buf bs, by, bz, bu, bt, bc[HN_GRID + 1], bg, ba, bb;
     float *s = check_guarded(&bs, dim * width), *y = check_guarded(&by, n * width), *z = check_guarded(&bz, n * width),
           *u = check_guarded(&bu, n * width), *t = check_guarded(&bt, dim * width), *g = check_guarded(&bg, HN_GRID);
     const float *c[HN_GRID + 1];
@@ -34,15 +34,15 @@ static void kernels_once(const struct hn_kernels *k, const char *name) {
     check_ref()->ssm_move(&(hn_ssm_move){from, t, width, dim, n, c, u, g});
     k->ssm_move(&(hn_ssm_move){from, s, width, dim, n, c, u, g}); /* in place */
     check_same_row(s, t, dim * width, name, width);
-    float *a = check_guarded(&bz, count), *b = check_guarded(&by, count);
+    float *a = check_guarded(&ba, count), *b = check_guarded(&bb, count);
     check_fill(a, count, USUAL);
     memcpy(b, a, (size_t)count * sizeof *a);
     check_ref()->add_rows(g, c, n, count, a);
     k->add_rows(g, c, n, count, b);
     check_same_row(b, a, count, name, count);
     for (int i = 0; i < n; i++) check_free(&bc[i]);
-    check_buf *const all[] = {&bs, &by, &bz, &bu, &bt, &bg};
-    for (int i = 0; i < 6; i++) check_free(all[i]);
+    check_buf *const all[] = {&bs, &by, &bz, &bu, &bt, &bg, &ba, &bb};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_free(all[i]);
 }
 
 static void kernel_test(void **state HN_UNUSED) {
