@@ -219,19 +219,10 @@ const hn_family hn_family_granitemoehybrid = {.gguf_name = "granitehybrid", .hf_
 /* ---- Bamba -------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status finish_bamba(hn_arch *a, hn_source *src, hunch_error *err) {
-    const json_t *list = hn_source_config(src, "attn_layer_indices");
-    for (int i = 0; i < a->layers; i++) set_ssm(&a->layer[i], true);
-    if (list && !json_is_null(list) && !json_is_array(list))
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: attn_layer_indices, expected a list of layers", hn_source_path(src));
-    for (size_t k = 0; k < json_array_size(list); k++) {
-        const json_t *at = json_array_get(list, k);
-        if (!json_is_integer(at) || json_integer_value(at) < 0 || json_integer_value(at) >= a->layers)
-            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: attn_layer_indices[%zu], expected a layer from 0 to %d",
-                           hn_source_path(src),
-                           k, a->layers - 1);
-        set_ssm(&a->layer[json_integer_value(at)], false);
-    }
-    return finish_layers(a, src, err);
+    bool attends[HN_MOST_LAYERS], found;
+    const hunch_status st = hn_family_listed(src, "attn_layer_indices", a->layers - 1, attends, &found, err);
+    for (int i = 0; !st && i < a->layers; i++) set_ssm(&a->layer[i], !attends[i]);
+    return st ? st : finish_layers(a, src, err);
 }
 
 static const hn_key_row of_bamba[] = {
