@@ -29,7 +29,11 @@ same() { # a command whose whole standard output is compared
     [ -s alone ] || fail "nothing printed: $*"
     for n in $ranks; do
         cases=$((cases + 1))
-        over "$n" "$@" > many 2> many.err || fail "$n ranks: $*: $(grep -m1 hunch many.err)"
+        over "$n" "$@" > many 2> many.err || {
+            # a tiny model may have fewer parts than there are ranks
+            [ "$n" = 4 ] && [ ! -s many ] && grep -q "cannot be divided among 4 ranks: expected fewer" many.err && continue
+            fail "$n ranks: $*: $(grep -m1 hunch many.err)"
+        }
         cmp -s alone many || fail "$n ranks: another output: $*"
     done
 }
@@ -54,7 +58,7 @@ for p in "$begin was" "$begin ran" "The cat" "$begin was"; do # batches, and pro
 done > rows.jsonl
 same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 --seed 7 --threads 1 --draft recycle --quiet
 # every family of models: a tiny one of each
-families="gemma3_text-local mixtral-top2 deepseek_v3-yarn"
+families="gemma3_text-local mixtral-top2 deepseek_v3-yarn qwen3_5-dense lfm2-conv"
 [ "$light" ] || families=$(ls "$data/goldens")
 undivided="$(cat "$data/machines/undivided.txt")"
 for family in $families; do
@@ -63,15 +67,22 @@ for family in $families; do
     case $family in *-assistant) continue ;; esac
     same "$hunch" logits "$data/goldens/$family" --tokens ids.json --threads 1 --quiet -o -
 done
+# recurrent layers: states that passes continue, drafts that are rejected, in both orders of value heads, and where rows stay in the file
+"$hunch" convert "$data/goldens/qwen3_5-dense" -o tiled.gguf 2> /dev/null
+for model in "$data/goldens/qwen3_next-moe" tiled.gguf "$data/goldens/lfm2_moe-bias"; do
+    same "$hunch" run "$model" --tokens ids.json -n 40 --temperature 0 --threads 1 --draft lookahead --draft ngram --quiet
+    [ "$light" ] && break
+    same "$hunch" logits "$model" --tokens ids.json --threads 1 --mapped --quiet -o -
+    same "$hunch" logits "$model" --tokens ids.json --threads 1 --kv f32 --precision f32 --quiet -o -
+    same "$hunch" run "$model" --tokens ids.json -n 40 --seed 3 --threads 2 --draft recycle --quiet
+done
 if [ -z "$light" ]; then
     for model in "$stories" "$baby" "$data/models/babyllama105/babyllama105.f32.gguf" "$data/models/stories260K/stories260K.f16.gguf"; do
-        for more in "" "--mapped" "--precision f32" "--kv q8_0" "--kv f32" "--isa ref"; do
-            # heads of 8 have no blocks of 32
-            case "$model$more" in *stories*q8_0) continue ;; esac
+        for more in "" "--mapped" "--precision f32" "--kv f32" "--isa ref"; do
             same "$hunch" logits "$model" --threads 1 -p "$begin" -o - $more
         done
         same "$hunch" run "$model" "$begin" -n 100 --seed 3 --threads 2 --quiet
-        same "$hunch" run "$model" "$begin" -n 100 --temperature 0 --threads 1 --draft "model:$stories" --quiet
+        same "$hunch" run "$model" "$begin" -n 100 --temperature 0 --threads 1 --draft "model:$model" --quiet
     done
 fi
 

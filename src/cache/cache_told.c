@@ -10,7 +10,7 @@ typedef struct told_open {
     hn_told told;
     int32_t n_groups, n_pages;
     struct {
-        int32_t kind, layers, type, page_rows, window, head_dim, v_dim, v_in_k, stride;
+        int32_t kind, layers, type, page_rows, window, head_dim, v_dim, v_in_k, stride; /* of a table */
         int32_t of_target;
     } group[HN_MAX_GROUPS];
 } told_open;
@@ -81,7 +81,7 @@ static hunch_status take_groups(hn_cache *c, const told_open *m, const hn_cache_
         c->stride[g] = m->group[g].stride;
         *d = (hn_cache_group){.model_id = 1};
         if (!m->group[g].of_target) continue;
-        if (g >= n || (int32_t)own[g].kind != m->group[g].kind || own[g].kind != HN_CACHE_KV || own[g].layers != m->group[g].layers ||
+        if (g >= n || (int32_t)own[g].kind != m->group[g].kind || own[g].layers != m->group[g].layers ||
             own[g].window != m->group[g].window || own[g].head_dim != m->group[g].head_dim || own[g].v_dim != m->group[g].v_dim ||
             own[g].v_in_k != m->group[g].v_in_k)
             return hn_fail(err, HUNCH_REFUSED,
@@ -91,7 +91,8 @@ static hunch_status take_groups(hn_cache *c, const told_open *m, const hn_cache_
         d->page_rows = m->group[g].page_rows;
         const hunch_status st = hn_cache_plan_row(d, err);
         if (st) return st;
-        const size_t bytes = d->row_bytes * (size_t)d->page_rows;
+        const size_t units = (size_t)(d->units + m->group[g].stride - 1) / (size_t)m->group[g].stride; /* of a state, in each page of it */
+        const size_t bytes = d->kind == HN_CACHE_STATE ? units * d->unit_bytes : d->row_bytes * (size_t)d->page_rows;
         most = most > bytes ? most : bytes;
     }
     c->page_bytes = (most + 4095) & ~(size_t)4095;

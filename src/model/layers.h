@@ -101,7 +101,7 @@ static inline hn_matrix hn_own_columns(const hn_weight *w, hn_matrix y) {
     return w->outs ? hn_columns(y, hn_own_first(w->outs), hn_own_count(w->outs)) : y;
 }
 static inline void hn_layer_join(const hn_exec *ex, hn_count n, const hn_weight *w, hn_matrix y, const hn_pass_buffers *s) {
-    if (w->outs) ex->ops->join(ex, n, w->outs, hn_columns(y, 0, w->outs->first[w->outs->ranks]), s->join_room);
+    if (w->outs) ex->ops->join(ex, n, w->outs, hn_columns(y, 0, hn_slices_width(w->outs)), s->join_room);
 }
 /* linear, whose inputs are permuted first for matrices that have an order of their own */
 void hn_layer_product(const hn_exec *ex, hn_count n, hn_act in, const hn_linear_out *outs, int n_outs, bool add, const hn_pass_buffers *s);

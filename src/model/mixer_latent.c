@@ -45,7 +45,7 @@ static hunch_status plan_heads(hn_plan *p, hn_tensor_id t, hunch_error *err) {
     weights *w = p->m->layer[t.k].own[0];
     char both[128];
     const hn_part heads = hn_split_heads(p->m, t.k);
-    if (!OF(l)->split) return hn_plan_heads(p, t, (hn_part){OF(l)->nope, OF(l)->value}, heads, &w->k_b, &w->v_b, err);
+    if (!OF(l)->split) return hn_plan_heads(p, t, (hn_part){OF(l)->nope, OF(l)->value, NULL}, heads, &w->k_b, &w->v_b, err);
     hn_arch_tensor_name(&p->m->arch, HN_ROLE_KV_B, t.k, both); /* some files have the rows of one tensor too: the same numbers */
     hn_source_take(p->src, both);
     const hunch_status st = hn_plan_split_heads(p, HN_ROLE_K_B, t.k, heads, &w->k_b, err);

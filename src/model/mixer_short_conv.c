@@ -3,6 +3,7 @@
 #include "base/least.h"
 #include "model/arch/short_conv_desc.h"
 #include "model/mixers.h"
+#include "model/split.h"
 #include "ops/short_conv.h"
 
 typedef struct weights {
@@ -22,6 +23,8 @@ HN_TENSOR_SIZE(n_width, of_layer(l)->width)
 HN_TENSOR_SIZE(n_three, 3 * of_layer(l)->width)
 HN_TENSOR_HAS(biased, of_layer(l)->bias)
 
+enum { ROWS_IN, ROWS_WIDTH }; /* shares of ranks */
+
 #define n_one hn_size_one
 #define n_hidden hn_size_hidden
 #define GGUF HN_TENSOR_GGUF
@@ -30,15 +33,15 @@ HN_TENSOR_HAS(biased, of_layer(l)->bias)
 #define ROW(role) ((int)(role) - (int)HN_ROLE_OF(short_conv, 0))
 static const hn_tensor_row tensors[] = {
     [ROW(HN_ROLE_SHORT_CONV_IN)] = {{GGUF("shortconv.in_proj.weight"), FOLDER("conv.in_proj.weight")},
-        HN_IS_MATRIX, n_hidden, n_three, HN_PHASE_QKV, NULL, AT(in)},
+        HN_IS_MATRIX, n_hidden, n_three, HN_PHASE_QKV, NULL, AT(in), .share = 1 + ROWS_IN},
     [ROW(HN_ROLE_SHORT_CONV_IN_BIAS)] = {{GGUF("shortconv.in_proj.bias"), FOLDER("conv.in_proj.bias")},
-        HN_IS_BIAS, n_three, n_one, HN_PHASE_OTHER, biased, AT(in_bias)},
+        HN_IS_BIAS, n_three, n_one, HN_PHASE_OTHER, biased, AT(in_bias), .share = 1 + ROWS_IN},
     [ROW(HN_ROLE_SHORT_CONV)] = {{GGUF("shortconv.conv.weight"), FOLDER("conv.conv.weight")},
-        HN_IS_CONVOLUTION, n_taps, n_width, HN_PHASE_OTHER, NULL, AT(conv), .change = HN_CHANGE_TAPS},
+        HN_IS_CONVOLUTION, n_taps, n_width, HN_PHASE_OTHER, NULL, AT(conv), .change = HN_CHANGE_TAPS, .share = 1 + ROWS_WIDTH},
     [ROW(HN_ROLE_SHORT_CONV_BIAS)] = {{GGUF("shortconv.conv.bias"), FOLDER("conv.conv.bias")},
-        HN_IS_VECTOR, n_width, n_one, HN_PHASE_OTHER, biased, AT(bias)},
+        HN_IS_VECTOR, n_width, n_one, HN_PHASE_OTHER, biased, AT(bias), .share = 1 + ROWS_WIDTH},
     [ROW(HN_ROLE_SHORT_CONV_OUT)] = {{GGUF("shortconv.out_proj.weight"), FOLDER("conv.out_proj.weight")},
-        HN_IS_MATRIX, n_width, n_hidden, HN_PHASE_O, NULL, AT(out)},
+        HN_IS_MATRIX, n_width, n_hidden, HN_PHASE_O, NULL, AT(out), .share = HN_SHARE_STREAM},
     [ROW(HN_ROLE_SHORT_CONV_OUT_BIAS)] = {{GGUF("shortconv.out_proj.bias"), FOLDER("conv.out_proj.bias")},
         HN_IS_BIAS, n_hidden, n_one, HN_PHASE_OTHER, biased, AT(out_bias)},};
 
@@ -51,7 +54,7 @@ static int matrices(const hn_layer *l HN_UNUSED, const void *own, const hn_weigh
 
 static int forms(const hn_backend *b, hn_layer *l HN_UNUSED, void *own) {
     weights *w = own;
-    w->out_forms = b->act_forms(b, w->out.dtype);
+    w->out_forms = hn_forms_of(b, &w->out);
     return b->act_forms(b, w->in.dtype);
 }
 
@@ -94,8 +97,19 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     o->short_conv(ex, rows, &conv, &m->kept[0].inputs, x);
     if (m->times != 1) o->scale(ex, rows->n, y, m->times);
     o->quantise(ex, rows->n, y, mixed);
-    o->linear(ex, rows->n, mixed, &out, 1, m->add);
+    hn_layer_product(ex, rows->n, mixed, &out, 1, m->add, m->s);
     if (d->bias) o->add_bias(ex, rows->n, out.y, w->out_bias);
+}
+
+/* Ranks have columns, each with its own part of B, C and x. */
+static bool divide(const hn_mixer_desc *whole, hn_mixer_desc *own, hn_mixer_split *s) {
+    const int width = hn_short_conv_of(whole)->width;
+    hn_split_columns(&s->mixed, width);
+    const int first = hn_own_first(&s->mixed), count = hn_own_count(&s->mixed);
+    s->rows[ROWS_IN] = (hn_runs){3, {first, width + first, 2 * width + first}, {count, count, count}};
+    s->rows[ROWS_WIDTH] = (hn_runs){1, {first}, {count}};
+    ((hn_short_conv_desc *)(void *)own->own)->width = count;
+    return !hn_split_has_empty(&s->mixed);
 }
 
 static const char *lacks(const hn_backend *b, const hn_layer_desc *l HN_UNUSED) {
@@ -104,4 +118,5 @@ static const char *lacks(const hn_backend *b, const hn_layer_desc *l HN_UNUSED) 
 
 const hn_mixer_kind hn_mixer_short_conv = {.name = "a short convolution", .tensor = tensors, .n_tensors = sizeof tensors / sizeof *tensors,
                                            .weights = sizeof(weights), .matrices = matrices, .forms = forms, .keeps = keeps, .work = work,
-                                           .widen = widen, .run = run, .lacks = lacks};
+                                           .widen = widen, .run = run, .lacks = lacks, .divide = divide,
+                                           .result = offsetof(weights, out)};

@@ -50,6 +50,13 @@ typedef struct hn_mixing {
     const hn_pass_buffers *s;
 } hn_mixing;
 
+/* What ranks have of a mixer (split.h). */
+enum { HN_MIXER_SHARES = 5 };
+typedef struct hn_mixer_split {
+    hn_slices mixed;               /* of the columns of its result, before the product that leads to the stream */
+    hn_runs rows[HN_MIXER_SHARES]; /* the own rows of its tensors (hn_tensor_row.share) */
+} hn_mixer_split;
+
 /* Of kinds that attend: their part of `work` and `widen`. keep: what the layer keeps. */
 void hn_attention_work(const hn_layer_desc *l, const hn_cache_group *keep, hn_dtype type, int committed, int n, hn_kv_work *w);
 void hn_attention_widen(hn_widths *w, const hn_layer_desc *l, const hn_width_of *of);
@@ -82,5 +89,9 @@ struct hn_mixer_kind {
     void (*context)(const hn_exec *ex, const hn_mixing *x);
     /* How a GGUF's tensor differs from the folder's, of its own roles and those of all mixers. NULL: as for all. */
     hn_tensor_change (*change)(const hn_arch *a, const hn_layer_desc *l, const hn_mixer_desc *own, hn_role role);
+    /* Of other kinds than attention: the part of a rank. s->mixed has ranks and rank. Returns whether each has something. NULL: it is not
+     * divided. `result`: the product that leads to the stream, in its weights. */
+    bool (*divide)(const hn_mixer_desc *whole, hn_mixer_desc *own, hn_mixer_split *s);
+    size_t result;
 };
 #endif

@@ -11,7 +11,7 @@
 
 enum { MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 
-static const hn_part whole = {0, 0};
+static const hn_part whole = {0, 0, NULL};
 
 /* A tensor, or the part of it that belongs where another one would. */
 static hunch_status plan_part(hn_plan *p, hn_tensor_id t, hn_tensor_id of, hn_part part, hunch_error *err) {
@@ -28,7 +28,7 @@ static hunch_status plan_part(hn_plan *p, hn_tensor_id t, hn_tensor_id of, hn_pa
     case HN_IS_OF_EXPERTS: return hn_plan_experts(p, t.role, t.k, part, pair, to, err);
     case HN_IS_OF_HEADS: break; /* by `plan` */
     case HN_IS_TABLE: return hn_plan_table(p, t.role, to, err);
-    case HN_IS_CONVOLUTION: return hn_plan_convolution(p, t.role, t.k, to, err);
+    case HN_IS_CONVOLUTION: return hn_plan_convolution(p, t.role, t.k, part, to, err);
     case HN_IS_EXPERT_VECTORS: return hn_plan_expert_vectors(p, t.role, t.k, part, to, err);
     case HN_IS_SIDES:
     case HN_IS_NORM:
@@ -48,7 +48,7 @@ static hunch_status plan_tensor(hn_plan *p, hn_tensor_id t, hunch_error *err) {
         const hn_tensor_id of = {parts[k], t.k, t.block};
         uint64_t dims[2];
         hn_arch_shape(&p->m->arch, of, dims);
-        const hn_part part = {first, (int)dims[hn_role_is_vector(t.role) ? 0 : 1]};
+        const hn_part part = {first, (int)dims[hn_role_is_vector(t.role) ? 0 : 1], NULL};
         st = plan_part(p, t, of, part, err);
         first += part.count;
     }

@@ -260,11 +260,12 @@ void hn_pass_counts(hn_runner *r, int most_seen);
 hunch_status hn_pass_run_followed(hn_runner *r, hunch_error *err);
 
 /* pass_told.c, of a leader, else nothing: a runner has been opened, and ends; a pass will be described, an entry of page tables has
- * changed, the pass is described. */
+ * changed, so has the walk of the pass, the pass is described. */
 hunch_status hn_told_open(hn_runner *r, hunch_error *err);
 void hn_told_close(hn_runner *r);
 void hn_told_begin(hn_runner *r);
 void hn_told_table(const hn_runner *r, const int32_t *kept, int n);
+void hn_told_walk(const hn_runner *r, int n_seqs);
 void hn_told_send(hn_runner *r);
 
 /* pass_walk.c. The most steps of a pass: its rows, and for each sequence rows before it, which may all be absorbed, and draft rows of

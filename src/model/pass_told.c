@@ -9,7 +9,7 @@
 #include "model/pass_private.h"
 #include "model/pass_told.h"
 
-enum { LINE = 64, IMAGE = -1 };
+enum { LINE = 64, IMAGE = -1, STEPS = -2, FIRST = -3, FRESH = -4, NEXT = HN_MODEL_GROUPS };
 
 /* HN_TOLD_RUNNER */
 typedef struct told_runner {
@@ -26,7 +26,8 @@ typedef struct told_pass {
     hn_layer_set layers;
 } told_pass;
 
-/* Bytes [at, at + bytes) of the row image, or of the page table of a group. They follow. */
+/* Bytes [at, at + bytes) of the row image, of a walk's steps, first ones or fresh states, or of the page table of a group; from NEXT on of
+ * the table of a group's next states. They follow. */
 typedef struct told_piece {
     int32_t of, at, bytes;
 } told_piece;
@@ -46,7 +47,9 @@ static size_t most_bytes(const hn_runner *r) {
     const size_t lines = hn_image_bytes(r->rows.path_room) / LINE + 1;
     size_t bytes = sizeof(told_pass) + lines * (sizeof(told_piece) + LINE) + hn_cache_most_told(r->groups.cache);
     for (int g = 0; g < r->groups.n; g++)
-        bytes += (size_t)r->rows.max_texts * (sizeof(told_piece) + sizeof(int32_t) * (size_t)r->rows.group[g].page_stride);
+        bytes += 2 * (size_t)r->rows.max_texts * (sizeof(told_piece) + sizeof(int32_t) * (size_t)r->rows.group[g].page_stride);
+    if (r->walk.step)
+        bytes += 3 * sizeof(told_piece) + hn_walk_most_steps(r) * sizeof *r->walk.step + sizeof r->walk.first + sizeof r->walk.fresh;
     return bytes;
 }
 
@@ -97,12 +100,20 @@ void hn_told_begin(hn_runner *r) {
 
 void hn_told_table(const hn_runner *r, const int32_t *kept, int n) {
     if (!r->told) return;
-    for (int g = 0; g < r->groups.n; g++) {
-        const int32_t *table = r->rows.table[g];
-        const size_t all = (size_t)r->rows.max_texts * (size_t)r->rows.group[g].page_stride;
-        if (kept < table || kept >= table + all) continue;
-        put_piece(r->told, g, sizeof *kept * (size_t)(kept - table), kept, sizeof *kept * (size_t)n);
+    for (int g = 0; g < 2 * r->groups.n; g++) {
+        const int of = g % r->groups.n;
+        const int32_t *table = g == of ? r->rows.table[of] : r->walk.next_table[of];
+        const size_t all = (size_t)r->rows.max_texts * (size_t)r->rows.group[of].page_stride;
+        if (!table || kept < table || kept >= table + all) continue;
+        put_piece(r->told, g == of ? of : NEXT + of, sizeof *kept * (size_t)(kept - table), kept, sizeof *kept * (size_t)n);
     }
+}
+
+void hn_told_walk(const hn_runner *r, int n_seqs) {
+    if (!r->told) return;
+    put_piece(r->told, STEPS, 0, r->walk.step, sizeof *r->walk.step * (size_t)r->walk.first[n_seqs]);
+    put_piece(r->told, FIRST, 0, r->walk.first, sizeof *r->walk.first * ((size_t)n_seqs + 1));
+    put_piece(r->told, FRESH, 0, r->walk.fresh, sizeof *r->walk.fresh * (size_t)n_seqs);
 }
 
 /* Lines of the image that are others than before. */
@@ -155,14 +166,25 @@ hunch_status hn_runner_open_told(hn_runner **out, const hn_model *m, hn_cache *c
     return hn_runner_open_for(out, m, cache, 0, t.max_context, &most, NULL, err);
 }
 
+/* A buffer that pieces are of, and its bytes; none of another form. */
+static hn_buf buffer_of(const hn_runner *r, int of, size_t *bytes) {
+    const int g = of % NEXT;
+    const hn_walk_step *step = r->walk.step;
+    *bytes = step ? of == STEPS ? hn_walk_most_steps(r) * sizeof *step : of == FIRST ? sizeof r->walk.first : sizeof r->walk.fresh : 0;
+    if (of < 0) return of == STEPS ? r->walk.at.step : of == FIRST ? r->walk.at.first : r->walk.at.fresh;
+    *bytes = g < r->groups.n && of < 2 * NEXT ? sizeof(int32_t) * (size_t)r->rows.max_texts * (size_t)r->rows.group[g].page_stride : 0;
+    return of < NEXT ? r->rows.group[g].page_table : r->walk.next_state[g];
+}
+
 static bool take_piece(hn_runner *r, const told_piece *p, const unsigned char *from) {
-    const int32_t stride = p->of >= 0 && p->of < r->groups.n ? r->rows.group[p->of].page_stride : 0;
-    const size_t all = p->of == IMAGE ? hn_image_bytes(r->rows.path_room) : sizeof(int32_t) * (size_t)r->rows.max_texts * (size_t)stride;
-    if (p->at < 0 || p->bytes < 0 || (size_t)p->at + (size_t)p->bytes > all) return false;
+    size_t all = hn_image_bytes(r->rows.path_room);
+    if (p->of < FRESH || p->of >= 2 * NEXT || p->at < 0 || p->bytes < 0) return false;
+    const hn_buf to = p->of == IMAGE ? (hn_buf){NULL, 0} : buffer_of(r, p->of, &all);
+    if ((size_t)p->at + (size_t)p->bytes > all || (p->of != IMAGE && !to.mem)) return false;
     if (p->of == IMAGE)
         memcpy((unsigned char *)r->rows.image + p->at, from, (size_t)p->bytes);
     else
-        r->m->backend->write(r->m->backend, hn_at(r->rows.group[p->of].page_table, (size_t)p->at), from, (size_t)p->bytes);
+        r->m->backend->write(r->m->backend, hn_at(to, (size_t)p->at), from, (size_t)p->bytes);
     return true;
 }
 

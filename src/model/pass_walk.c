@@ -162,6 +162,7 @@ void hn_walk_write(hn_runner *r, int n_seqs) {
     o->write(o, r->walk.at.step, r->walk.step, (size_t)r->walk.first[n_seqs] * sizeof *r->walk.step);
     o->write(o, r->walk.at.first, r->walk.first, ((size_t)n_seqs + 1) * sizeof *r->walk.first);
     o->write(o, r->walk.at.fresh, r->walk.fresh, (size_t)n_seqs * sizeof *r->walk.fresh);
+    hn_told_walk(r, n_seqs);
 }
 
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs) {

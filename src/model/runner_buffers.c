@@ -7,6 +7,7 @@
 #include "model/ffns.h"
 #include "model/mixers.h"
 #include "model/pass_private.h"
+#include "model/split.h"
 
 /* The largest widths of any layer. */
 typedef struct widths {
@@ -60,9 +61,9 @@ static void list_joins(hn_buf_room *room, hn_runner *r, const widths *w) {
     const hn_backend *b = r->m->backend;
     int width = r->m->arch.hidden, expert = 0;
     for (int i = 0; i < r->m->arch.layers; i++) {
-        const hn_layer_desc *d = &r->m->arch.layer[i];
-        width = hn_most(width, hn_most(hn_layer_mixed_width(d), hn_most(d->ffn_width, d->experts.shared_width)));
-        expert = hn_most(expert, d->experts.width);
+        const hn_layer_split *s = &r->m->split->layer[i];
+        width = hn_most(width, hn_most(hn_slices_width(&s->mixer.mixed), hn_most(hn_slices_width(&s->gated), hn_slices_width(&s->shared))));
+        expert = hn_most(expert, hn_slices_width(&s->expert));
     }
     const size_t of_rows = b->join_room(b, r->rows.max, width, r->out.max_logits, r->out.best.k);
     const size_t of_pairs = b->join_room(b, w->pairs, expert, 0, 0);

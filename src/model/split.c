@@ -19,20 +19,20 @@ static void deal(hn_slices *s, int cols, int unit) {
     for (int r = 0; r <= s->ranks; r++) s->first[r] = hn_least(cols, unit * ((units * r + s->ranks - 1) / s->ranks));
 }
 
-static void mark_groups(hn_slices *s) {
+void hn_split_mark_groups(hn_slices *s) {
     s->groups = true;
-    for (int r = 1; r < s->ranks; r++) s->groups &= s->first[r] % GROUP == 0;
+    for (int r = 1; r < s->ranks + (s->stripes > 1); r++) s->groups &= s->first[r] % GROUP == 0;
 }
 
-/* Columns of a product's results, which the next product reads: in groups if there are as many as ranks, else in smaller units. */
-static void deal_columns(hn_slices *s, int cols) {
+void hn_split_columns(hn_slices *s, int cols) {
     int unit = GROUP;
     while (unit > LEAST_UNIT && (cols + unit - 1) / unit < s->ranks) unit /= 4;
+    s->stripes = 1;
     deal(s, cols, unit);
-    mark_groups(s);
+    hn_split_mark_groups(s);
 }
 
-static bool has_empty(const hn_slices *s) {
+bool hn_split_has_empty(const hn_slices *s) {
     for (int r = 0; r < s->ranks; r++)
         if (s->first[r] == s->first[r + 1]) return true;
     return false;
@@ -57,17 +57,20 @@ static heads heads_of(const hn_layer_desc *d, int rank, int ranks) {
 
 static void deal_heads(hn_slices *s, const hn_layer_desc *d) {
     const int width = hn_layer_mixed_width(d) / d->heads;
+    s->stripes = 1;
     for (int r = 0; r < s->ranks; r++) s->first[r] = width * heads_of(d, r, s->ranks).first;
     s->first[s->ranks] = width * d->heads;
-    mark_groups(s);
+    hn_split_mark_groups(s);
 }
 
 /* ---- what is divided ---------------------------------------------------------------------------------------------------------- */
 
+static bool attends(const hn_layer_desc *d) { return hn_layer_is(d, &hn_mixer_attention) || hn_layer_is(d, &hn_mixer_latent); }
+
 /* NULL, or what of a layer is not divided yet. */
 static const char *undivided(const hn_layer_desc *d) {
     if (hn_layer_mixers(d) != 1) return "layers with another number of mixers than one";
-    if (!hn_layer_is(d, &hn_mixer_attention) && !hn_layer_is(d, &hn_mixer_latent)) return d->mixer[0].kind->name;
+    if (!attends(d) && !d->mixer[0].kind->divide) return d->mixer[0].kind->name;
     if (d->qk_norm && d->norm_rows) return "norms over the rows of all heads";
     if (d->kv_back > 0) return "keys and values of an earlier layer";
     if (d->token_input > 0) return "inputs that each token has for a layer";
@@ -83,13 +86,16 @@ static hunch_status refuse(const hn_model *m, const hn_source *src, const char *
 /* Of each rank something. */
 static hunch_status check_shares(const hn_model *m, const hn_source *src, const hn_layer_split *s, const hn_layer_desc *d,
                                  hunch_error *err) {
-    const int ranks = s->mixed.ranks;
-    const bool empty = has_empty(&s->mixed) || has_empty(&m->split->hidden) || (hn_layer_is_dense(d) && has_empty(&s->gated)) ||
-                       (hn_layer_has_experts(d) && has_empty(&s->expert)) || (d->experts.shared_width > 0 && has_empty(&s->shared));
+    const int ranks = s->mixer.mixed.ranks;
+    const bool empty = hn_split_has_empty(&s->mixer.mixed) || hn_split_has_empty(&m->split->hidden) ||
+                       (hn_layer_is_dense(d) && hn_split_has_empty(&s->gated)) ||
+                       (hn_layer_has_experts(d) && hn_split_has_empty(&s->expert)) ||
+                       (d->experts.shared_width > 0 && hn_split_has_empty(&s->shared));
     if (!empty) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED,
-                   "%s: %d heads, %d numbers of a row and %d of a feed-forward part (experts: %d) cannot be divided among %d ranks: "
-                   "expected fewer", hn_source_path(src), d->heads, m->arch.hidden, d->ffn_width, d->experts.width, ranks);
+                   "%s: %d %s, %d numbers of a row and %d of a feed-forward part (experts: %d) cannot be divided among %d ranks: "
+                   "expected fewer", hn_source_path(src), attends(d) ? d->heads : hn_slices_width(&s->mixer.mixed),
+                   attends(d) ? "heads" : "results of mixers", m->arch.hidden, d->ffn_width, d->experts.width, ranks);
 }
 
 static hunch_status split_layer(hn_model *m, const hn_source *src, int i, hunch_error *err) {
@@ -98,14 +104,17 @@ static hunch_status split_layer(hn_model *m, const hn_source *src, int i, hunch_
     hn_layer_desc *own = &m->split->own[i];
     const char *what = undivided(d);
     if (what) return refuse(m, src, what, err);
-    s->mixed = s->gated = s->expert = s->shared = m->split->hidden;
-    deal_heads(&s->mixed, d);
-    deal_columns(&s->gated, d->ffn_width);
-    deal_columns(&s->expert, d->experts.width);
-    deal_columns(&s->shared, d->experts.shared_width);
-    const heads h = heads_of(d, s->mixed.rank, s->mixed.ranks);
-    own->heads = h.n;
-    own->kv_heads = h.kv_n;
+    s->mixer.mixed = s->gated = s->expert = s->shared = m->split->hidden;
+    if (attends(d)) deal_heads(&s->mixer.mixed, d);
+    else if (!d->mixer[0].kind->divide(&d->mixer[0], &own->mixer[0], &s->mixer)) return check_shares(m, src, s, d, err);
+    hn_split_columns(&s->gated, d->ffn_width);
+    hn_split_columns(&s->expert, d->experts.width);
+    hn_split_columns(&s->shared, d->experts.shared_width);
+    if (attends(d)) {
+        const heads h = heads_of(d, s->mixer.mixed.rank, s->mixer.mixed.ranks);
+        own->heads = h.n;
+        own->kv_heads = h.kv_n;
+    }
     own->ffn_width = hn_own_count(&s->gated);
     own->experts.width = hn_own_count(&s->expert);
     own->experts.shared_width = hn_own_count(&s->shared);
@@ -122,8 +131,8 @@ hunch_status hn_split_open(hn_model *m, const hn_source *src, hunch_error *err) 
     if (m->split) m->split->own = hn_zalloc(layers, sizeof *m->split->own);
     if (!m->split || !m->split->layer || !m->split->own) return hn_fail_memory(err, "a split of layers", layers * sizeof *m->split->layer);
     memcpy(m->split->own, a->layer, layers * sizeof *a->layer);
-    m->split->hidden = m->split->vocab = (hn_slices){.rank = l->rank, .ranks = l->ranks};
-    deal_columns(&m->split->hidden, a->hidden);
+    m->split->hidden = m->split->vocab = (hn_slices){.rank = l->rank, .ranks = l->ranks, .stripes = 1};
+    hn_split_columns(&m->split->hidden, a->hidden);
     deal(&m->split->vocab, a->vocab, HN_SUM_PART);
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < a->layers; i++) st = split_layer(m, src, i, err);
@@ -144,10 +153,16 @@ void hn_split_close(hn_model *m) {
 /* A part of rows, of which each head has as many. */
 static hn_part part_of_heads(int first, int rows, int all, int from, int n) {
     const int each = rows / all;
-    return (hn_part){first + each * from, each * n};
+    return (hn_part){first + each * from, each * n, NULL};
 }
 
-static hn_part part_of_slices(int first, const hn_slices *s) { return (hn_part){first + hn_own_first(s), hn_own_count(s)}; }
+static hn_part part_of_slices(int first, const hn_slices *s) { return (hn_part){first + hn_own_first(s), hn_own_count(s), NULL}; }
+
+static hn_part part_of_runs(const hn_runs *r) {
+    hn_part part = {0, 0, r};
+    for (int i = 0; i < r->n; i++) part.count += r->count[i];
+    return part;
+}
 
 hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part) {
     if (m->split && t.role == HN_ROLE_OUTPUT) return hn_split_output(m);
@@ -157,7 +172,10 @@ hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part) {
     hn_arch_shape(&m->arch, t, dims);
     const int rows = part.count ? part.count : (int)dims[hn_role_is_vector(t.role) ? 0 : 1];
     const hn_layer_split *s = &m->split->layer[t.k];
-    const heads h = heads_of(d, s->mixed.rank, s->mixed.ranks);
+    const int share = hn_tensor_row_of(t.role)->share;
+    if (share == HN_SHARE_STREAM) return part_of_slices(part.first, &m->split->hidden);
+    if (share > 0) return part_of_runs(&s->mixer.rows[share - 1]);
+    const heads h = attends(d) ? heads_of(d, m->split->hidden.rank, m->split->hidden.ranks) : (heads){0};
     switch ((int)t.role) { /* those of a kind of mixers have no names of the type */
     case HN_ROLE_Q: case HN_ROLE_Q_BIAS: case HN_ROLE_SINKS: case HN_ROLE_Q_B:
     case HN_ROLE_HEADS_GATE: return part_of_heads(part.first, rows, d->heads, h.first, h.n);
@@ -178,12 +196,12 @@ hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part) {
 hn_part hn_split_heads(const hn_model *m, int layer) {
     const hn_layer_desc *d = &m->arch.layer[layer];
     const heads h = m->split ? heads_of(d, m->split->hidden.rank, m->split->hidden.ranks) : (heads){.n = d->heads};
-    return (hn_part){h.first, h.n};
+    return (hn_part){h.first, h.n, NULL};
 }
 
 hn_part hn_split_output(const hn_model *m) {
     const bool part = m->split && m->backend->link->rank > 0 && hn_own_count(&m->split->vocab) > 0;
-    return part ? part_of_slices(0, &m->split->vocab) : (hn_part){0, 0};
+    return part ? part_of_slices(0, &m->split->vocab) : (hn_part){0, 0, NULL};
 }
 
 /* The own slice of a matrix that this rank has whole. */
@@ -201,6 +219,11 @@ static hn_weight slice_of(const hn_weight *w, const hn_slices *s) {
     return own;
 }
 
+/* The product that leads from a mixer to the stream. */
+static hn_weight *result_of(const hn_layer_desc *d, const hn_layer *l) {
+    return (hn_weight *)(void *)((unsigned char *)l->own[0] + d->mixer[0].kind->result);
+}
+
 hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err) {
     if (!m->split) return HUNCH_OK;
     for (int i = 0; i < m->arch.layers; i++) {
@@ -208,11 +231,12 @@ hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err
         const hn_weight *const read[] = {&l->q, &l->k, &l->v, &l->g, &l->o, &l->gate, &l->up, &l->down};
         for (size_t k = 0; k < sizeof read / sizeof *read; k++)
             if (read[k]->order.mem) return refuse(m, src, "matrices whose inputs have an order of their own", err);
-        l->o.ins = &m->split->layer[i].mixed;
+        hn_weight *result = attends(&m->arch.layer[i]) ? &l->o : result_of(&m->arch.layer[i], l);
+        result->ins = &m->split->layer[i].mixer.mixed;
         l->down.ins = &m->split->layer[i].gated;
         l->experts.down.ins = &m->split->layer[i].expert;
         l->experts.shared_down.ins = &m->split->layer[i].shared;
-        l->o.outs = l->down.outs = l->experts.down.outs = l->experts.shared_down.outs = &m->split->hidden;
+        result->outs = l->down.outs = l->experts.down.outs = l->experts.shared_down.outs = &m->split->hidden;
         l->experts.unit.ld_bias = m->split->own[i].experts.width;
     }
     const bool whole = m->output.out == m->arch.vocab;

@@ -6,10 +6,12 @@
  * since draft heads may use it. */
 #ifndef HN_SPLIT_H
 #define HN_SPLIT_H
+#include "model/mixers.h"
 #include "model/weights.h"
 
 typedef struct hn_layer_split {
-    hn_slices mixed, gated, expert, shared; /* columns of what o and down read, and down of experts, and of the shared one */
+    hn_mixer_split mixer; /* mixed: columns of what o reads */
+    hn_slices gated, expert, shared; /* of what down reads, and down of experts, and of the shared one */
 } hn_layer_split;
 
 struct hn_model_split {
@@ -27,6 +29,11 @@ void hn_split_close(hn_model *m);
 hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part);
 hn_part hn_split_output(const hn_model *m);
 hn_part hn_split_heads(const hn_model *m, int layer); /* the own heads of queries */
+/* Columns of a product's results, which the next product reads: in whole groups (hn_slices.groups) if there are as many as ranks, else in
+ * smaller units. Whether they are in whole groups; whether some rank has none. */
+void hn_split_columns(hn_slices *s, int cols);
+void hn_split_mark_groups(hn_slices *s);
+bool hn_split_has_empty(const hn_slices *s);
 /* After the load: matrices get their slices. */
 hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err);
 #endif

@@ -11,6 +11,7 @@ typedef int hn_count_fn(const hn_arch *a, int k);
 uint64_t hn_size_one(const hn_arch *a, const hn_layer_desc *l, hn_tensor_id t);
 uint64_t hn_size_hidden(const hn_arch *a, const hn_layer_desc *l, hn_tensor_id t);
 
+enum { HN_SHARE_STREAM = -1 }; /* those of the stream's columns */
 struct hn_plan;
 typedef struct hn_tensor_row {
     /* in a GGUF, in a folder, in a folder whose experts are stacked, in a GGUF with a tensor for each expert (NULL: the
@@ -35,6 +36,8 @@ typedef struct hn_tensor_row {
     hn_size_fn *from_row;   /* it is those from this one on; NULL: 0 */
     bool folder;            /* a GGUF does not have it */
     hn_size_fn *across;     /* of a vector: a GGUF has it as a matrix of so many rows; NULL: of one */
+    int share;              /* of a mixer's own: which rows of it a rank has (hn_mixer_split): 1 + a number of `rows`, or HN_SHARE_STREAM;
+                             * 0: all */
 } hn_tensor_row;
 const hn_tensor_row *hn_tensor_row_of(hn_role role);
 

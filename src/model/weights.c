@@ -96,8 +96,8 @@ static hunch_status find_tensor(hn_plan *p, hn_tensor_id id, uint64_t dims[2], h
 }
 
 static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {
-    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .first = part.first, .out = part.count, .times = times,
-                                     .more = more, .off = hn_plan_room(p, (size_t)part.count * sizeof(float))};
+    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .first = part.first, .out = part.count, .runs = part.runs,
+                                     .times = times, .more = more, .off = hn_plan_room(p, (size_t)part.count * sizeof(float))};
     p->m->parameters += (uint64_t)part.count;
 }
 
@@ -128,7 +128,7 @@ hunch_status hn_plan_norm(hn_plan *p, hn_tensor_id id, hn_norm *to, hunch_error 
     if (!hn_arch_has(a, id.role, id.k)) return HUNCH_OK;
     to->kind = hn_arch_norms(a);
     to->eps = own > 0 ? own : a->norm_eps;
-    return hn_plan_vector(p, id, (hn_part){0, 0}, &to->w, err);
+    return hn_plan_vector(p, id, (hn_part){0, 0, NULL}, &to->w, err);
 }
 
 hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
@@ -145,7 +145,7 @@ hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part
     return HUNCH_OK;
 }
 
-hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err) {
+hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     uint64_t dims[3];
     char name[128];
@@ -153,7 +153,7 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
     if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
     hn_arch_tensor_name(a, role, layer, name);
     hn_arch_tensor_shape(a, role, layer, dims);
-    const int count = (int)(dims[0] * dims[1]);
+    const int count = (int)dims[0] * (part.count ? part.count : (int)dims[1]);
     const bool folder = a->files.form == HN_SOURCE_HF;
     if (folder) {
         dims[2] = dims[1];
@@ -162,12 +162,20 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
     if (p->missing && !hn_source_find(p->src, name)) return hn_name_list_add(p->missing, name, err);
     hunch_status st = hn_source_need_shape(p->src, name, folder ? 3 : 2, dims, &t, err);
     if (st) return st;
-    plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
+    plan_vector(p, t, (hn_part){part.first * (int)t->dims[0], count, part.runs}, 1, 0, dst);
     p->item[p->n - 1].change = HN_CHANGE_TAPS;
     return HUNCH_OK;
 }
 
+/* Whether each run of its rows is whole strips, which are packed where they lie. */
+static bool has_whole_strips(const hn_runs *r) {
+    for (int i = 0; r && i < r->n; i++)
+        if (r->count[i] % HN_STRIP) return false;
+    return true;
+}
+
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
+    if (!has_whole_strips(w->stored.runs)) return false;
     return p->mapped || w->by_row || (p->mapped_experts && w->experts > 0 && !w->of_heads);
 }
 
@@ -243,7 +251,9 @@ static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int
 }
 
 static hunch_status check_factors(const hn_plan *p, const hn_tensor *t, const hn_tensor *factors, hn_part part, hunch_error *err) {
-    if (!factors || part.first % HN_STRIP == 0) return HUNCH_OK;
+    int odd = part.first % HN_STRIP;
+    for (int i = 0; part.runs && i < part.runs->n; i++) odd |= (part.runs->first[i] | part.runs->count[i]) % HN_STRIP;
+    if (!factors || !odd) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: row %d begins a matrix, expected a multiple of %d for %s",
                    hn_source_path(p->src), t->name, part.first, HN_STRIP, t->type_name);
 }
@@ -265,11 +275,12 @@ static hn_weight weight_of(const hn_plan *p, const hn_tensor *t, int out, int ex
 }
 
 static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
-    hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count};
+    hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count, .runs = part.runs};
     hunch_status st = hn_quantised_fp8(p->src, t, 1, &it.factors, err);
     if (!st) st = check_factors(p, t, it.factors.values, part, err);
     if (st) return st;
     *w = weight_of(p, t, part.count, 0);
+    w->stored.runs = part.runs;
     st = check_stays(p, t, w, err);
     if (!st) st = place_matrix(p, t, pair, w, err);
     if (st) return st;
@@ -391,7 +402,7 @@ hunch_status hn_plan_split_heads(hn_plan *p, hn_role role, int layer, hn_part he
     const hn_tensor *rows = hn_source_find(p->src, name);
     hunch_status st = rows && rows->n_dims == 2 /* ik_llama.cpp's */ ? need_tensor(p, name, 2, dims[0], dims[1] * dims[2], &t, err)
                                                                      : need_matrices(p, name, dims, &t, err);
-    if (!st && t) st = plan_head_rows(p, t, (hn_part){0, (int)dims[1]}, (int)dims[1], heads, w, err);
+    if (!st && t) st = plan_head_rows(p, t, (hn_part){0, (int)dims[1], NULL}, (int)dims[1], heads, w, err);
     w->phase = hn_role_phase(role);
     return st;
 }

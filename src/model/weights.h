@@ -20,6 +20,7 @@ typedef struct hn_placement {
     size_t off;     /* of a vector in the model's block; of the factors of a matrix that stays in the file, among all */
     float more, times; /* a vector's values: times * value + more */
     int first, out;    /* the part of the tensor's rows (values of a vector), with experts of each matrix */
+    const hn_runs *runs; /* or those of these runs, `out` in all; of a convolution its channels; NULL: first says it */
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
     hn_fp8_factors factors;
     hn_row_order order;
@@ -56,9 +57,10 @@ typedef struct hn_plan {
     hn_matrix_place stored_place; /* of matrices that stay in the file */
 } hn_plan;
 
-/* The rows of the tensor (values of a vector) that are used: a part of a fused one, or with count 0 all. */
+/* The rows of the tensor (values of a vector, channels of a convolution) that are used: a part of a fused one, or with count 0 all. */
 typedef struct hn_part {
     int first, count;
+    const hn_runs *runs; /* then first is 0, and they are these; they outlive the model. NULL: one after another */
 } hn_part;
 
 /* Plans all tensors of m->arch, of a model or a head (model.c): m->backend, and what p says of how they are loaded, are set. Errors as of
@@ -84,8 +86,8 @@ hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err)
 hunch_status hn_plan_read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err);
 bool hn_plan_all_finite(const float *f, size_t n);
 hunch_status hn_plan_not_finite(const hn_source *src, const hn_tensor *t, hunch_error *err);
-/* Weights of a convolution, [channels][taps]: dst gets [taps][channels]. */
-hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err);
+/* Weights of a convolution, [channels][taps]: dst gets [taps][channels] of a part of them. */
+hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* The matrices of all experts for a role as one weight: from one tensor with all, or from one for each. */
 hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
 /* Values [part.first, part.first + part.count) of each expert's vector (count 0: all), one expert's after another's. A role that the

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/mem.h"
 #include "model/weights.h"
 #include "ops/pack.h"
@@ -16,8 +17,8 @@ static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* The file's number of row i. */
-static int row_in_file(hn_row_order order, int i) {
+/* The file's number of row i of rows in pairs. */
+static int row_in_pairs(hn_row_order order, int i) {
     return order.size ? i - i % order.size + hn_paired_row(i % order.size, order.dims) : i;
 }
 
@@ -55,16 +56,20 @@ static size_t factors_of_matrix(const hn_placement *it) {
     return it->factors.values ? hn_plan_factors(it->tensor) / (size_t)(it->matrices > 0 ? it->matrices : 1) : 0;
 }
 
+/* The tensor's row of row i of a matrix that has an order or runs. */
+static size_t row_in_file(const pack_job *j, int i) {
+    return (size_t)(j->from.runs ? hn_run_row(j->from.runs, i) : row_in_pairs(j->order, j->from.first + i));
+}
+
 /* Reads the rows of strip s of a matrix to the rank's buffer. */
 static hunch_status read_strip(const pack_job *j, int matrix, int s, unsigned char *to, hunch_error *err) {
     const int row = s * HN_STRIP, left = j->w->out - row, n = left < HN_STRIP ? left : HN_STRIP;
     const size_t bytes = j->from.row_bytes;
     hunch_status st = HUNCH_OK;
-    if (!j->order.size)
+    if (!j->order.size && !j->from.runs)
         return hn_source_read(j->src, j->tensor, (matrix_row(j, matrix) + (size_t)row) * bytes, (size_t)n * bytes, to, err);
     for (int i = 0; !st && i < n; i++)
-        st = hn_source_read(j->src, j->tensor, (size_t)row_in_file(j->order, j->from.first + row + i) * bytes, bytes,
-                            to + (size_t)i * bytes, err);
+        st = hn_source_read(j->src, j->tensor, row_in_file(j, row + i) * bytes, bytes, to + (size_t)i * bytes, err);
     return st;
 }
 
@@ -201,7 +206,7 @@ static hunch_status reorder_values(hn_row_order order, float *f, int n, hunch_er
     float *copy = hn_alloc((size_t)n * sizeof *copy);
     if (!copy) return hn_fail_memory(err, "a vector", (size_t)n * sizeof *copy);
     memcpy(copy, f, (size_t)n * sizeof *copy);
-    for (int i = 0; i < n; i++) f[i] = copy[row_in_file(order, i)];
+    for (int i = 0; i < n; i++) f[i] = copy[row_in_pairs(order, i)];
     hn_free(copy);
     return HUNCH_OK;
 }
@@ -230,13 +235,29 @@ static hunch_status load_vectors(hn_plan *p, const hn_placement *it, hunch_error
     return st;
 }
 
+/* Instead of a tensor's values those of runs of its rows of `each`, one behind another. */
+static hunch_status collect_runs(const hn_runs *r, size_t each, int n, float **f, hunch_error *err) {
+    float *own = hn_alloc((size_t)n * sizeof *own), *to = own;
+    if (!own) return hn_fail_memory(err, "a vector", (size_t)n * sizeof *own);
+    for (int i = 0; i < r->n; to += each * (size_t)r->count[i++])
+        memcpy(to, *f + each * (size_t)r->first[i], each * (size_t)r->count[i] * sizeof *own);
+    hn_free(*f);
+    *f = own;
+    return HUNCH_OK;
+}
+
 static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
     if (it->vectors > 0) return load_vectors(p, it, err);
+    const size_t each = it->change == HN_CHANGE_TAPS ? (size_t)it->tensor->dims[0] : 1;
+    size_t values = (size_t)(it->first + it->out);
     float *f;
-    hunch_status st = hn_plan_read_values(p->src, it->tensor, (size_t)(it->first + it->out), &f, err);
+    for (int i = 0; it->runs && i < it->runs->n; i++)
+        values = hn_most_size(values, each * (size_t)(it->runs->first[i] + it->runs->count[i]));
+    hunch_status st = hn_plan_read_values(p->src, it->tensor, values, &f, err);
     if (st) return st;
+    if (it->runs) st = collect_runs(it->runs, each, it->out, &f, err);
     float *own = f + it->first;
-    if (p->finite && !hn_plan_all_finite(own, (size_t)it->out)) st = hn_plan_not_finite(p->src, it->tensor, err);
+    if (!st && p->finite && !hn_plan_all_finite(own, (size_t)it->out)) st = hn_plan_not_finite(p->src, it->tensor, err);
     if (!st && it->order.size) st = reorder_values(it->order, own, it->out, err);
     if (!st && it->change == HN_CHANGE_TAPS) st = put_taps_first(own, (int)it->tensor->dims[0], it->out, err);
     if (st) {
@@ -278,7 +299,7 @@ static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
 static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
     if (it->transposed) return hn_load_heads(p, it, err);
     const size_t n_factors = it->factors.values ? hn_plan_factors(it->tensor) : 0;
-    hn_stored from = {.first = it->first};
+    hn_stored from = {.first = it->first, .runs = it->runs};
     float *factors = NULL;
     hunch_status st = it->factors.values ? hn_plan_read_factors(p, it, &factors, err) : HUNCH_OK;
     if (st) return st;

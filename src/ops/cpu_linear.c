@@ -74,11 +74,12 @@ static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int 
     const hn_stored *from = w->each ? &w->each[expert] : &w->stored;
     unsigned char *to = (unsigned char *)hn_host(w->place.at) + w->place.step * (size_t)(ex->rank * HN_RANK_STRIPS + place);
     assert(place < HN_RANK_STRIPS && hn_strip_bytes(w->dtype, w->in) <= w->place.step);
+    const int first = strip * HN_STRIP;
+    const unsigned char *rows = (const unsigned char *)from->rows + from->row_bytes * (size_t)hn_run_row(from->runs, first);
     if (from->scales)
-        hn_pack_parts(w->out, w->in, from, strip * HN_STRIP, to);
+        hn_pack_parts(w->out, w->in, from, first, to);
     else
-        hn_pack_strip(w->dtype, w->out, w->in, from->rows, from->row_bytes, hn_stored_factors(from, w->in, strip * HN_STRIP),
-                      strip * HN_STRIP, to);
+        hn_pack_strip(w->dtype, w->out - first, w->in, rows, from->row_bytes, hn_stored_factors(from, w->in, first), 0, to);
     return to;
 }
 

@@ -29,7 +29,7 @@ typedef struct pieces {
 static pieces pieces_of(const hn_slices *s, int n, int (*row_bytes)(int cols)) {
     pieces p = {0};
     for (int r = 0, at = 0; r < s->ranks; r++) {
-        p.row[r] = row_bytes(s->first[r + 1] - s->first[r]);
+        p.row[r] = row_bytes(hn_slice_count(s, r));
         p.bytes[r] = n * p.row[r];
         p.at[r] = at;
         at += p.bytes[r];
@@ -57,7 +57,7 @@ static void join(const hn_exec *ex, hn_count count, const hn_slices *of, hn_matr
     const int n = hn_cpu_number(count);
     const pieces p = pieces_of(of, n, float_bytes);
     int from, to;
-    assert(y.cols == of->first[of->ranks]);
+    assert(of->stripes == 1 && y.cols == of->first[of->ranks]);
     hn_share(ex, n, &from, &to);
     for (int i = from; i < to; i++)
         memcpy(part_row(&p, room, of->rank, i), hn_host_row(y, i) + hn_own_first(of), (size_t)p.row[of->rank]);
@@ -120,6 +120,20 @@ static void unpack_q8(const hn_act *a, int row, int first, int cols, const unsig
     }
 }
 
+/* Columns from `first` on of a row in one form; returns what follows them where they came from. */
+static const unsigned char *unpack(const hn_act *whole, int form, int row, int first, int cols, const unsigned char *from) {
+    if (form == HN_ACT_Q8) {
+        unpack_q8(whole, row, first, cols, from);
+        return from + q8_bytes(cols);
+    }
+    if (form == HN_ACT_BF16) {
+        memcpy(bf16_row(whole, row) + first, from, (size_t)bf16_bytes(cols));
+        return from + bf16_bytes(cols);
+    }
+    memcpy(f32_row(whole, row) + first, from, (size_t)float_bytes(cols));
+    return from + float_bytes(cols);
+}
+
 /* One form of all rows. */
 static void join_form(const hn_exec *ex, int n, const hn_slices *of, const hn_act *own, const hn_act *whole, int form, hn_buf room) {
     const pieces p = pieces_of(of, n, form == HN_ACT_Q8 ? q8_bytes : form == HN_ACT_BF16 ? bf16_bytes : float_bytes);
@@ -133,20 +147,19 @@ static void join_form(const hn_exec *ex, int n, const hn_slices *of, const hn_ac
     exchange(ex, &p, room);
     for (int i = from; i < to; i++)
         for (int r = 0; r < of->ranks; r++) {
-            const unsigned char *part = part_row(&p, room, r, i);
-            const int first = of->first[r];
-            if (form == HN_ACT_Q8) unpack_q8(whole, i, first, of->first[r + 1] - first, part);
-            else if (form == HN_ACT_BF16) memcpy(bf16_row(whole, i) + first, part, (size_t)p.row[r]);
-            else memcpy(f32_row(whole, i) + first, part, (size_t)p.row[r]);
+            const unsigned char *at = part_row(&p, room, r, i);
+            for (int k = 0; k < of->stripes; k++)
+                at = unpack(whole, form, i, k * of->first[of->ranks] + of->first[r], of->first[r + 1] - of->first[r], at);
         }
     if (form == HN_ACT_BF16 && whole->in % 2)
         for (int i = from; i < to; i++) bf16_row(whole, i)[whole->in] = 0;
+    hn_cpu_barrier(ex); /* nobody packs another form before all have read this one */
 }
 
 static void join_act(const hn_exec *ex, hn_count count, int each, const hn_slices *of, hn_act own, hn_act whole, hn_buf room) {
     static const int forms[] = {HN_ACT_Q8, HN_ACT_BF16, HN_ACT_F32};
     const int n = hn_cpu_number(count) * each, joined = of->groups ? whole.forms : HN_ACT_F32;
-    assert(own.in == hn_own_count(of) && whole.in == of->first[of->ranks] && (own.forms & joined) == joined);
+    assert(own.in == hn_own_count(of) && whole.in == hn_slices_width(of) && (own.forms & joined) == joined);
     for (int k = 0; k < 3; k++)
         if (joined & forms[k]) join_form(ex, n, of, &own, &whole, forms[k], room);
     int from, to;

@@ -80,9 +80,23 @@ typedef enum hn_phase {
     HN_PHASES
 } hn_phase;
 
+/* Some rows of a tensor, one run after another. */
+enum { HN_MOST_RUNS = 32 };
+typedef struct hn_runs {
+    int n, first[HN_MOST_RUNS], count[HN_MOST_RUNS];
+} hn_runs;
+/* The tensor's row of theirs; NULL: they are all. */
+static inline int hn_run_row(const hn_runs *r, int row) {
+    int i = 0;
+    if (!r) return row;
+    for (; row >= r->count[i]; i++) row -= r->count[i];
+    return r->first[i] + row;
+}
+
 /* A matrix as its file stores it, in host memory (usually a mapped file). */
 typedef struct hn_stored {
     const void *rows;     /* row 0 of the matrix, at any alignment; NULL: not stored */
+    const hn_runs *runs;  /* its rows from there on, each of whole strips; NULL: one after another */
     size_t row_bytes;
     const float *factors; /* F8_E4M3: [blocks of rows][blocks of inputs] of the tensor that holds the matrix; else NULL */
     int first;            /* the matrix's row 0 in that tensor */
@@ -93,7 +107,7 @@ typedef struct hn_stored {
 /* The factors of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_TILE inputs. */
 static inline const float *hn_stored_factors(const hn_stored *s, int in, int row) {
     const size_t across = (size_t)(in + HN_F8_TILE - 1) / HN_F8_TILE;
-    return s->factors ? s->factors + across * (size_t)((s->first + row) / HN_F8_TILE) : NULL;
+    return s->factors ? s->factors + across * (size_t)((s->first + hn_run_row(s->runs, row)) / HN_F8_TILE) : NULL;
 }
 
 /* Where a backend keeps a matrix, or of one that stays in its file what it needs to read it: made by the backend's `place`, `pair` and
@@ -103,14 +117,18 @@ typedef struct hn_matrix_place {
     size_t step;
 } hn_matrix_place;
 
-/* How columns are divided among ranks (base/link.h): rank r computes [first[r], first[r + 1]). Which they are is the same on all ranks. */
+/* How columns are divided among ranks (base/link.h): rank r computes [first[r], first[r + 1]), or of stripes of first[ranks] columns
+ * these of each, side by side where it computes them. Which they are is the same on all ranks. */
 typedef struct hn_slices {
     int rank, ranks; /* this process's; of all */
+    int stripes;     /* 1.. */
     bool groups;     /* each begins with a whole group of 64 (HN_GROUP) of a Q8 row */
     int first[HN_MOST_RANKS + 1];
 } hn_slices;
-static inline int hn_own_first(const hn_slices *s) { return s->first[s->rank]; }
-static inline int hn_own_count(const hn_slices *s) { return s->first[s->rank + 1] - s->first[s->rank]; }
+static inline int hn_slice_count(const hn_slices *s, int rank) { return s->stripes * (s->first[rank + 1] - s->first[rank]); }
+static inline int hn_own_first(const hn_slices *s) { return s->first[s->rank]; } /* of one stripe */
+static inline int hn_own_count(const hn_slices *s) { return hn_slice_count(s, s->rank); }
+static inline int hn_slices_width(const hn_slices *s) { return s->stripes * s->first[s->ranks]; } /* of all */
 
 /* A matrix y = W x, [out, in], packed by the backend (the CPU's layout: docs/kernels.md, ops/pack.h); or as it is stored: then it is
  * packed part by part when it is needed, and gives the same bits. */
