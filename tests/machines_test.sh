@@ -58,7 +58,7 @@ for p in "$begin was" "$begin ran" "The cat" "$begin was"; do # batches, and pro
 done > rows.jsonl
 same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 --seed 7 --threads 1 --draft recycle --quiet
 # every family of models: a tiny one of each
-families="gemma3_text-local mixtral-top2 deepseek_v3-yarn qwen3_5-dense lfm2-conv"
+families="gemma3_text-local mixtral-top2 deepseek_v3-yarn qwen3_5-dense lfm2-conv olmo2-rows"
 [ "$light" ] || families=$(ls "$data/goldens")
 undivided="$(cat "$data/machines/undivided.txt")"
 for family in $families; do
@@ -76,7 +76,48 @@ for model in "$data/goldens/qwen3_next-moe" tiled.gguf "$data/goldens/lfm2_moe-b
     same "$hunch" logits "$model" --tokens ids.json --threads 1 --kv f32 --precision f32 --quiet -o -
     same "$hunch" run "$model" --tokens ids.json -n 40 --seed 3 --threads 2 --draft recycle --quiet
 done
+# draft heads, on the leader: what they draft after drafts that were taken, to the bits of their numbers; and in batches with common prompts
+heads=$data/goldens-heads
+drafts() { # KIND, folder, then flags
+    local kind=$1 at=$heads/$2 target
+    shift 2
+    target=$(sed -n 's/.*"target": *"\([^"]*\)".*/\1/p' "$at/golden.json")
+    same "$hunch" draft "$at/$target" --tokens ids.json --draft "$kind:$at/head" --threads 1 "$@"
+}
+drafts eagle3 eagle3spec-plain --accept 1 -o drafted.safetensors
+mv drafted.safetensors drafted.many
+"$hunch" draft "$heads/targets/llama-a" --tokens ids.json --draft "eagle3:$heads/eagle3spec-plain/head" --threads 1 --accept 1 \
+    -o drafted.safetensors > alone 2> alone.err < /dev/null
+cmp -s drafted.many drafted.safetensors || fail "other numbers of drafts"
+same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 --seed 7 --threads 1 \
+    --draft "eagle3:$data/heads/stories-eagle3" --quiet
 if [ -z "$light" ]; then
+    for at in "$heads"/*/golden.json; do
+        at=${at%/golden.json}
+        drafts "$(sed -n 's/.*"kind": *"\([^"]*\)".*/\1/p' "$at/golden.json")" "${at##*/}" --accept 1
+    done
+    drafts eagle3 eagle3spec-v31 --tree 4,20
+    drafts eagle3 eagle3spec-v31 --temperature 1 --seed 4
+    same "$hunch" draft "$data/goldens/qwen3_5-dense" --tokens ids.json --draft mtp --threads 1 --accept 1
+    same "$hunch" run "$data/goldens/qwen3_next-moe" --tokens ids.json -n 40 --seed 9 --threads 1 --draft mtp --quiet
+    # inputs in an order of their own (GPTQ's act order): the numbers mean others then, which is the same for all
+    cp -r "$data/goldens/qwen2-gptq" ordered
+    chmod -R u+w ordered
+    sed -i 's/"desc_act":false/"desc_act":true/' ordered/config.json
+    python3 - ordered/model.safetensors << 'END'
+import json, random, struct, sys
+random.seed(7)
+b = bytearray(open(sys.argv[1], "rb").read())
+n = struct.unpack("<Q", b[:8])[0]
+for name, t in json.loads(b[8:8 + n]).items():
+    if name.endswith("g_idx"):
+        at, end = (8 + n + x for x in t["data_offsets"])
+        groups = list(struct.unpack(f"<{(end - at) // 4}i", b[at:end]))
+        random.shuffle(groups)
+        b[at:end] = struct.pack(f"<{len(groups)}i", *groups)
+open(sys.argv[1], "wb").write(b)
+END
+    same "$hunch" logits ordered --tokens ids.json --threads 2 --quiet -o -
     for model in "$stories" "$baby" "$data/models/babyllama105/babyllama105.f32.gguf" "$data/models/stories260K/stories260K.f16.gguf"; do
         for more in "" "--mapped" "--precision f32" "--kv f32" "--isa ref"; do
             same "$hunch" logits "$model" --threads 1 -p "$begin" -o - $more
@@ -100,12 +141,15 @@ for family in $undivided; do
     refused "not divided among ranks yet" -n 2 "$hunch" logits "$data/goldens/$family" --tokens ids.json --threads 1 -o -
     [ "$light" ] && break
 done
+refused "keys and values of the model, which ranks divide" -n 2 "$hunch" draft "$data/goldens/gemma4-e" --tokens ids.json --threads 1 \
+    --draft "assistant:$data/goldens/gemma4-e-assistant"
 refused "rank 1 on .*started with f32 where the leader has native" \
     -n 1 "$hunch" run "$stories" x --precision native : -n 1 "$hunch" run "$stories" x --precision f32
 mkdir one two
 cp "$stories" one/m.gguf
 cp "$data/models/stories260K/stories260K.f16.gguf" two/m.gguf
-refused "rank 1 on .*another model than the leader's" -n 1 -wdir "$dir/one" "$hunch" run m.gguf x : -n 1 -wdir "$dir/two" "$hunch" run m.gguf x
+refused "rank 1 on .*another model than the leader's" -n 1 -wdir "$dir/one" "$hunch" run m.gguf x : \
+    -n 1 -wdir "$dir/two" "$hunch" run m.gguf x
 cp "$library" .
 if [ -z "$light" ]; then
     refused "convert does not run over ranks" -n 2 "$hunch" convert "$stories" -o x.gguf

@@ -26,6 +26,7 @@ typedef struct hn_pass_buffers {
     hn_act joined;      /* of ranks: input of o or down, as wide as the file has it */
     hn_act expert_joined; /* the same of experts, for rows times the experts that a row uses */
     hn_buf join_room;   /* of operations that join */
+    hn_matrix heads;    /* q | k of all heads, where they are normed as whole rows */
     hn_act sorted;      /* input of a matrix whose inputs have an order of their own, as wide as any; none if no matrix has */
     hn_matrix qkv;      /* q | k | v */
     hn_matrix attended; /* [heads * head_dim] */

@@ -4,6 +4,7 @@
 #include "base/least.h"
 #include "model/arch/latent_desc.h"
 #include "model/mixers.h"
+#include "model/split.h"
 #include "ops/kv.h"
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------------ */
@@ -166,12 +167,39 @@ static hn_qkv heads_of(const hn_layer_desc *d, bool stores, const hn_pass_buffer
 
 /* Norms over whole rows: each matrix is one head as wide as it is; so are narrow values, which have a bias alone. */
 static void fix_apart(const hn_exec *ex, hn_count n, const hn_layer_desc *d, const hn_head_fix *fix, const hn_qkv *x) {
-    const bool rows = d->qk_norm && d->norm_rows;
+    const bool rows = hn_layer_norms_rows(d);
     const hn_qkv q = {x->q, hn_no_matrix, hn_no_matrix, rows ? x->q.cols : x->head_dim},
                  k = {hn_no_matrix, x->k, hn_no_matrix, rows ? x->k.cols : x->head_dim}, v = {hn_no_matrix, hn_no_matrix, x->v, x->v.cols};
     if (x->q.cols > 0) ex->ops->fix_heads(ex, n, fix, &q);
     if (x->k.cols > 0) ex->ops->fix_heads(ex, n, fix, &k);
     if (x->v.cols > 0 && fix->v_bias.mem) ex->ops->fix_heads(ex, n, fix, &v);
+}
+
+/* Over ranks: q and k of all heads, in whose columns the products wrote the own ones; normed, the own ones are those of x. */
+static hn_qkv all_heads(const hn_mixing *m) {
+    const hn_layer_split *s = &m->m->split->layer[m->layer];
+    const int q = hn_slices_width(&s->q), k = hn_slices_width(&s->k);
+    return (hn_qkv){hn_columns(m->s->heads, 0, q), hn_columns(m->s->heads, q, k), hn_no_matrix, m->d->head_dim};
+}
+static hn_qkv own_heads(const hn_mixing *m) {
+    const hn_layer_split *s = &m->m->split->layer[m->layer];
+    const hn_qkv all = all_heads(m);
+    const int q = m->d->heads * m->d->head_dim, k = m->d->kv_heads * m->d->head_dim;
+    /* of a head that others have too the slice is none */
+    const int at = hn_own_count(&s->k) > 0 ? hn_own_first(&s->k) : hn_own_first(&s->k) - k;
+    return (hn_qkv){hn_columns(all.q, hn_own_first(&s->q), q), hn_columns(all.k, at, k), hn_no_matrix, all.head_dim};
+}
+
+static void fix_joined(const hn_exec *ex, const hn_mixing *m, const hn_head_fix *fix, const hn_qkv *x) {
+    const hn_layer_split *s = &m->m->split->layer[m->layer];
+    const hn_qkv all = all_heads(m), own = own_heads(m), values = {hn_no_matrix, hn_no_matrix, x->v, x->head_dim};
+    const hn_pick part[] = {{own.q, x->q, 0, x->q.cols, 0}, {own.k, x->k, 0, x->k.cols, 0}};
+    const hn_count n = m->s->rows->n;
+    ex->ops->join(ex, n, &s->q, all.q, m->s->join_room);
+    ex->ops->join(ex, n, &s->k, all.k, m->s->join_room);
+    fix_apart(ex, n, m->d, fix, &all);
+    if (fix->v_bias.mem || fix->v_norm.kind) ex->ops->fix_heads(ex, n, fix, &values);
+    ex->ops->pick(ex, n, part, 2);
 }
 
 /* Biases, norms and rotation in the layer's order; keys and values are stored. */
@@ -191,7 +219,9 @@ static void finish_heads(const hn_exec *ex, const hn_mixing *m, const hn_qkv *x)
         if (by && k.q.cols > 0) o->rope_store(ex, rows, by, kv, &k);
         o->fix_heads(ex, rows->n, &norms, x);
         by = NULL;
-    } else if ((d->qk_norm && d->norm_rows) || (d->qkv_bias && d->narrow > 0)) {
+    } else if (hn_layer_norms_rows(d) && m->m->split) {
+        fix_joined(ex, m, fix, x);
+    } else if (hn_layer_norms_rows(d) || (d->qkv_bias && d->narrow > 0)) {
         fix_apart(ex, rows->n, d, fix, x);
     } else if (d->qkv_bias || d->qk_norm || d->v_norm) {
         o->fix_heads(ex, rows->n, fix, x);
@@ -219,6 +249,11 @@ static void run(const hn_exec *ex, const hn_mixing *m) {
     const hn_linear_out out = {&l->o, m->to};
     const hn_act mixed = hn_act_of(s->mixed, mixed_width, l->o_forms);
 
+    if (hn_layer_norms_rows(d) && m->m->split) {
+        const hn_qkv own = own_heads(m);
+        product[0].y = own.q;
+        product[1].y = own.k;
+    }
     if (hn_gate_has_matrix(&d->gate)) product[products++] = (hn_linear_out){&l->g, gates_of(d, s)};
     hn_layer_product(ex, n, m->in, product, products, false, s);
     if (in_q && d->qkv_bias) o->add_bias(ex, n, fused, l->gated_bias);

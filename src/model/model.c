@@ -272,7 +272,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     if (!st) st = hn_backend_failed(m->backend, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
-        st = hn_split_finish(m, src, err);
+        hn_split_finish(m);
     }
     if (!st) {
         if (load->mapped || m->token_table.by_row || (load->mapped_experts && m->expert_layers > 0)) m->files = src;

@@ -59,14 +59,16 @@ static hn_matrix room_rows(hn_buf_room *room, const hn_runner *r, int cols) {
 /* Of ranks: what joins need beside the own slices. */
 static void list_joins(hn_buf_room *room, hn_runner *r, const widths *w) {
     const hn_backend *b = r->m->backend;
-    int width = r->m->arch.hidden, expert = 0;
+    int width = r->m->arch.hidden, expert = 0, heads = 0;
     for (int i = 0; i < r->m->arch.layers; i++) {
         const hn_layer_split *s = &r->m->split->layer[i];
         width = hn_most(width, hn_most(hn_slices_width(&s->mixer.mixed), hn_most(hn_slices_width(&s->gated), hn_slices_width(&s->shared))));
         expert = hn_most(expert, hn_slices_width(&s->expert));
+        if (hn_layer_norms_rows(&r->m->run.at[i])) heads = hn_most(heads, hn_slices_width(&s->q) + hn_slices_width(&s->k));
     }
-    const size_t of_rows = b->join_room(b, r->rows.max, width, r->out.max_logits, r->out.best.k);
+    const size_t of_rows = b->join_room(b, r->rows.max, hn_most(width, heads), r->out.max_logits, r->out.best.k);
     const size_t of_pairs = b->join_room(b, w->pairs, expert, 0, 0);
+    r->buf.heads = room_rows(room, r, heads);
     r->buf.joined = hn_buf_room_act(room, r->rows.max, width);
     r->buf.expert_joined = hn_buf_room_act(room, w->pairs, expert);
     r->buf.join_room = hn_buf_room_take(room, of_rows > of_pairs ? of_rows : of_pairs);

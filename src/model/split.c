@@ -63,6 +63,17 @@ static void deal_heads(hn_slices *s, const hn_layer_desc *d) {
     hn_split_mark_groups(s);
 }
 
+static void deal_rows(hn_slices *q, hn_slices *k, const hn_layer_desc *d) {
+    for (int r = 0; r < q->ranks; r++) {
+        const heads h = heads_of(d, r, q->ranks);
+        const bool again = r > 0 && heads_of(d, r - 1, q->ranks).kv_first == h.kv_first;
+        q->first[r] = d->head_dim * h.first;
+        k->first[r] = d->head_dim * (h.kv_first + again);
+    }
+    q->first[q->ranks] = d->head_dim * d->heads;
+    k->first[q->ranks] = d->head_dim * d->kv_heads;
+}
+
 /* ---- what is divided ---------------------------------------------------------------------------------------------------------- */
 
 static bool attends(const hn_layer_desc *d) { return hn_layer_is(d, &hn_mixer_attention) || hn_layer_is(d, &hn_mixer_latent); }
@@ -71,9 +82,9 @@ static bool attends(const hn_layer_desc *d) { return hn_layer_is(d, &hn_mixer_at
 static const char *undivided(const hn_layer_desc *d) {
     if (hn_layer_mixers(d) != 1) return "layers with another number of mixers than one";
     if (!attends(d) && !d->mixer[0].kind->divide) return d->mixer[0].kind->name;
-    if (d->qk_norm && d->norm_rows) return "norms over the rows of all heads";
-    if (d->kv_back > 0) return "keys and values of an earlier layer";
-    if (d->token_input > 0) return "inputs that each token has for a layer";
+    if (hn_layer_norms_rows(d) && (d->norm_late || d->gate.in_q)) return "such norms over the rows of all heads";
+    if (d->kv_back > 0 && (d[-d->kv_back].heads != d->heads || d[-d->kv_back].kv_heads != d->kv_heads))
+        return "keys and values of a layer with other heads";
     if (hn_layer_reads_pair(d)) return "draft heads";
     return NULL;
 }
@@ -105,6 +116,8 @@ static hunch_status split_layer(hn_model *m, const hn_source *src, int i, hunch_
     const char *what = undivided(d);
     if (what) return refuse(m, src, what, err);
     s->mixer.mixed = s->gated = s->expert = s->shared = m->split->hidden;
+    s->q = s->k = m->split->hidden;
+    if (hn_layer_norms_rows(d)) deal_rows(&s->q, &s->k, d);
     if (attends(d)) deal_heads(&s->mixer.mixed, d);
     else if (!d->mixer[0].kind->divide(&d->mixer[0], &own->mixer[0], &s->mixer)) return check_shares(m, src, s, d, err);
     hn_split_columns(&s->gated, d->ffn_width);
@@ -175,6 +188,7 @@ hn_part hn_split_part(const hn_model *m, hn_tensor_id t, hn_part part) {
     const int share = hn_tensor_row_of(t.role)->share;
     if (share == HN_SHARE_STREAM) return part_of_slices(part.first, &m->split->hidden);
     if (share > 0) return part_of_runs(&s->mixer.rows[share - 1]);
+    if (hn_layer_norms_rows(d) && (t.role == HN_ROLE_Q_BIAS || t.role == HN_ROLE_K_BIAS)) return part;
     const heads h = attends(d) ? heads_of(d, m->split->hidden.rank, m->split->hidden.ranks) : (heads){0};
     switch ((int)t.role) { /* those of a kind of mixers have no names of the type */
     case HN_ROLE_Q: case HN_ROLE_Q_BIAS: case HN_ROLE_SINKS: case HN_ROLE_Q_B:
@@ -224,13 +238,10 @@ static hn_weight *result_of(const hn_layer_desc *d, const hn_layer *l) {
     return (hn_weight *)(void *)((unsigned char *)l->own[0] + d->mixer[0].kind->result);
 }
 
-hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err) {
-    if (!m->split) return HUNCH_OK;
+void hn_split_finish(hn_model *m) {
+    if (!m->split) return;
     for (int i = 0; i < m->arch.layers; i++) {
         hn_layer *l = &m->layer[i];
-        const hn_weight *const read[] = {&l->q, &l->k, &l->v, &l->g, &l->o, &l->gate, &l->up, &l->down};
-        for (size_t k = 0; k < sizeof read / sizeof *read; k++)
-            if (read[k]->order.mem) return refuse(m, src, "matrices whose inputs have an order of their own", err);
         hn_weight *result = attends(&m->arch.layer[i]) ? &l->o : result_of(&m->arch.layer[i], l);
         result->ins = &m->split->layer[i].mixer.mixed;
         l->down.ins = &m->split->layer[i].gated;
@@ -241,5 +252,4 @@ hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err
     }
     const bool whole = m->output.out == m->arch.vocab;
     m->split->output = whole ? slice_of(&m->output, &m->split->vocab) : m->output;
-    return HUNCH_OK;
 }

@@ -12,6 +12,7 @@
 typedef struct hn_layer_split {
     hn_mixer_split mixer; /* mixed: columns of what o reads */
     hn_slices gated, expert, shared; /* of what down reads, and down of experts, and of the shared one */
+    hn_slices q, k; /* of queries and keys that are normed as whole rows: a head that several ranks have is the first one's */
 } hn_layer_split;
 
 struct hn_model_split {
@@ -35,5 +36,5 @@ void hn_split_columns(hn_slices *s, int cols);
 void hn_split_mark_groups(hn_slices *s);
 bool hn_split_has_empty(const hn_slices *s);
 /* After the load: matrices get their slices. */
-hunch_status hn_split_finish(hn_model *m, const hn_source *src, hunch_error *err);
+void hn_split_finish(hn_model *m);
 #endif

@@ -28,7 +28,7 @@ static const struct {
 
 /* Those whose model may be divided among the processes that mpirun starts, and those that any number of them may run. */
 enum {
-    OVER_RANKS = TOOL_RUN | TOOL_CHAT | TOOL_COMPARE | TOOL_BENCH | TOOL_LOGITS | TOOL_SCORE,
+    OVER_RANKS = TOOL_RUN | TOOL_CHAT | TOOL_COMPARE | TOOL_BENCH | TOOL_LOGITS | TOOL_SCORE | TOOL_DRAFT,
     OF_EACH = TOOL_INSPECT | TOOL_TOKENIZE | TOOL_HELP | TOOL_MANUAL | TOOL_COMPLETION | TOOL_VERSION | TOOL_DEVICES | TOOL_PLAN |
               TOOL_SERVE
 };

@@ -126,6 +126,9 @@ static inline bool hn_layer_is(const hn_layer_desc *l, const hn_mixer_kind *kind
 /* Whether it has a feed-forward part without experts. */
 static inline bool hn_layer_is_dense(const hn_layer_desc *l) { return l->ffn != HN_FFN_EXPERTS && l->ffn != HN_FFN_NONE; }
 
+/* Whether queries and keys are normed over the rows of all heads. */
+static inline bool hn_layer_norms_rows(const hn_layer_desc *l) { return l->qk_norm && l->norm_rows; }
+
 /* Whether its mixers read a pair. */
 static inline bool hn_layer_reads_pair(const hn_layer_desc *l) { return l->input == HN_INPUT_PAIR || l->input == HN_INPUT_PAIR_NORMED; }
 
