@@ -59,6 +59,9 @@ static void test_refused(void **state) {
                  {{"plan", "--machine", "bandwidth=x,peak=1", "--parameters", "8B"}, "such as bandwidth=36e9,peak=470e9"},
                  {{"plan", "--machine", "bandwidth=1e9,peak=1e9", "--parameters", "-3"}, "--parameters -3: expected a number"},
                  {{"plan", "--parameters", "8B"}, "--parameters needs --machine"},
+                 {{"plan", "--link", "latency=1", "-m", STORIES}, "--link needs --machines"},
+                 {{"plan", "-m", STORIES, "--machines", "65"}, "from 2 to 64"},
+                 {{"plan", STORIES, "--machines=2", "--link", "latency=0"}, "--link: latency=0: expected latency=SECONDS"},
                  {{"plan", "-m", STORIES, "--batch", "0"}, "from 1 to 256"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         result r = command_args(cases[i].args);

@@ -9,7 +9,8 @@ enum { LIMIT = 96 << 20 };
 
 static group limited[2] = {{.limit = LIMIT, .name = "hunch-test-rank0"}, {.limit = LIMIT, .name = "hunch-test-rank1"}};
 
-#define ANSWER "run", path, "--prompt-tokens", prompt, "-n", "24", "--ignore-eos", "--context", "128", "--threads", "1", "--seed", "7", "--json"
+#define ANSWER                                                                                                                 \
+    "run", path, "--prompt-tokens", prompt, "-n", "24", "--ignore-eos", "--context", "128", "--threads", "1", "--seed", "7", "--json"
 #define OVER "mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"
 
 /* The tokens of an answer, to be freed. */
@@ -65,8 +66,9 @@ static void test_larger_than_a_machine(void **state) {
     r = run_inside(&limited[0], alone);
     if (r.code != HUNCH_NO_MEMORY) fail_msg("there was memory enough: %d %s", r.code, r.err);
     result_free(&r);
+    const char *const first = limited[0].path, *const rank = strstr(first, "-rank") + strlen("-rank");
     snprintf(enter, sizeof enter, "echo $$ > \"%.*s$OMPI_COMM_WORLD_RANK-%d/cgroup.procs\" && exec \"$0\" \"$@\"",
-             (int)(strstr(limited[0].path, "hunch-test-rank") + strlen("hunch-test-rank") - limited[0].path), limited[0].path, (int)getpid());
+             (int)(rank - first), first, (int)getpid());
     const char *const over[] = {OVER, "2", "sh", "-c", enter, HUNCH_COMMAND, ANSWER, NULL};
     forget_pages(path);
     same_over(over, want, "over two ranks with little memory each");

@@ -123,6 +123,49 @@ static void test_committed_passes(void **state) {
     }
 }
 
+/* What ranks exchange (docs/machines.md): of each layer heads' results and the gated numbers as 8-bit rows, and the stream twice. */
+static void test_machines(void **state) {
+    (void)state;
+    const hunch_figures f = {36e9, 470e9, data_path("configs/qwen3-4b.json"), 0, "Q4_K"};
+    const double latency = 50e-6, bandwidth = 3.1e9, row = 36 * (1.125 * (32 * 128 + 9728) + 2 * 4 * 2560);
+    const hn_figures_links links = {latency, bandwidth};
+    const hn_figures_exchange exchange = {4 * 36, row};
+    hunch_plan_options o;
+    char *text = NULL;
+    double alone = 0, gain = 0;
+    const int batch[] = {1};
+    size_t i;
+    json_t *m;
+    hunch_plan_options_defaults(&o);
+    o.figures = &f;
+    o.batch = batch;
+    o.n_batch = 1;
+    o.machines = 64;
+    o.link_latency = latency;
+    o.link_bytes_s = bandwidth;
+    must(hunch_plan(NULL, &o, &text, err));
+    json_t *plan = json_loads(text, 0, NULL), *list = json_object_get(plan, "machines");
+    hunch_free(text);
+    assert_int_equal(json_array_size(list), 7);
+    json_array_foreach(list, i, m) {
+        const int n = 1 << i, steps = (int)i;
+        const double link = (4 * 36 + 3) * steps * latency + row * (n - 1) / n / bandwidth, whole = 36 * 10 * HN_FIGURES_OPERATION;
+        const double pass = json_number_value(json_object_get(m, "pass_ms")) * 1e-3;
+        if (n == 1) alone = pass;
+        else assert_true(fabs(hn_figures_links_seconds(&links, &exchange, n, 1) / link - 1) < 1e-9);
+        const double want = whole + (alone - whole) / n + (n > 1 ? link : 0);
+        if (fabs(pass / want - 1) > 1e-4) fail_msg("%d machines: a pass of %g s, expected %g", n, pass, want);
+        /* latency is paid a round, not a token */
+        const double own = json_number_value(json_object_get(m, "gain"));
+        if (own < gain - .01) fail_msg("%d machines: speculation gives %.3f, %.3f on half as many", n, own, gain);
+        gain = own;
+    }
+    assert_true(gain > json_number_value(json_object_get(json_array_get(list, 0), "gain")) + .05);
+    json_decref(plan);
+    o.link_latency = 0;
+    assert_int_equal(hunch_plan(NULL, &o, &text, NULL), HUNCH_USAGE);
+}
+
 /* Without a config: the same bytes, no keys and values. */
 static void test_parameters(void **state) {
     (void)state;
@@ -213,8 +256,9 @@ static void test_text_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fit),        cmocka_unit_test(test_committed_passes),
-                                       cmocka_unit_test(test_parameters), cmocka_unit_test(test_default_configurations),
-                                       cmocka_unit_test(test_no_use),     cmocka_unit_test(test_text_memory),
+                                       cmocka_unit_test(test_machines),   cmocka_unit_test(test_parameters),
+                                       cmocka_unit_test(test_default_configurations), cmocka_unit_test(test_no_use),
+                                       cmocka_unit_test(test_text_memory),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -927,6 +927,8 @@ typedef struct hunch_plan_options {
     const hunch_figures *figures;  /* NULL: the model and this machine are measured */
     hunch_progress progress;       /* in requests; may be NULL */
     void *progress_user;
+    int machines;                  /* up to so many, at most 64, which divide the model (docs/machines.md); 0: this one alone */
+    double link_latency, link_bytes_s; /* of the links between them: seconds, bytes a second */
 } hunch_plan_options;
 void hunch_plan_options_defaults(hunch_plan_options *o);
 /* What speculation would give: limits of the machine, times of passes, acceptance of each method, tokens a second by method, depth and

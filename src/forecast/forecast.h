@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "plan/figures.h"
 
+enum { HN_FORECAST_OPERATIONS = 10 }; /* of a layer: norms, products, rotation, attention and sums */
 enum { HN_FORECAST_WIDTHS = 12, HN_FORECAST_DEPTHS = 10, HN_FORECAST_TURNS = 24, HN_FORECAST_BATCHES = 16 };
 /* Rows of the passes that are timed. */
 static const int HN_FORECAST_WIDTH[HN_FORECAST_WIDTHS] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, HN_TREE_ROWS};
@@ -65,6 +66,9 @@ typedef struct hn_forecast {
     hunch_engine **engine;      /* [n] theirs; NULL: figures */
     int n;
     int batch[HN_FORECAST_BATCHES], n_batch;
+    hn_figures_exchange exchange; /* of ranks; n 0: unknown */
+    int machines;                 /* for which times of passes are asked; 0 or 1: this one alone */
+    double operations_s;          /* of a pass: what more machines do not divide */
 } hn_forecast;
 
 /* ---- forecast_curve.c ---- */
@@ -73,8 +77,11 @@ typedef struct hn_forecast {
 hunch_status hn_forecast_turn(hn_forecast *f, hunch_engine *plain, hunch_error *err);
 /* Medians of the turns at the speed of the passes in rounds, and limits; after hn_forecast_means. */
 void hn_forecast_settle(hn_forecast *f, const hunch_engine *plain);
-/* Seconds of a pass with so many rows of so many texts. */
+/* Seconds of a pass with so many rows of so many texts, on one machine; on as many as f->machines says. */
+double hn_forecast_pass_alone(const hn_forecast *f, double rows, int texts);
 double hn_forecast_pass(const hn_forecast *f, double rows, int texts);
+/* What ranks exchange in its passes. number: hn_split_exchanged's. */
+void hn_forecast_exchanges(hn_forecast *f, const hn_arch *a, double number);
 
 /* ---- forecast_figures.c ---- */
 

@@ -74,6 +74,8 @@ static void describe_model(hn_forecast *f, const hunch_engine *plain) {
     f->bytes = (double)i.weight_bytes;
     f->macs = w.macs_int8 + 2 * w.macs_bf16 + 4 * w.macs_f32;
     f->bits = i.macs_per_row > 0 ? 8 * f->bytes / i.macs_per_row : 0;
+    const int forms = f->model->target.layer[0].o_forms | f->model->target.layer[0].down_forms;
+    hn_forecast_exchanges(f, &f->model->target.arch, forms & HN_ACT_F32 ? 4 : forms & HN_ACT_BF16 ? 2 : 72.0 / 64);
     f->experts = i.experts;
     f->experts_used = i.experts_used;
     uint64_t window;
@@ -184,6 +186,9 @@ hunch_status hunch_plan(hunch_model *m, const hunch_plan_options *o, char **json
     if (!o) o = &usual_options;
     const hn_argument needed[] = {{"m", m || o->figures}, {"json", json}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (!st && o->machines > 1 && (o->machines > HN_MOST_RANKS || !(o->link_latency > 0) || !(o->link_bytes_s > 0)))
+        st = hn_fail(err, HUNCH_USAGE, "%d machines by links of %g s and %g bytes a second: expected up to %d, and numbers above 0",
+                     o->machines, o->link_latency, o->link_bytes_s, HN_MOST_RANKS);
     if (st) return st;
     if (m && !o->figures && m->text_only)
         return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
@@ -192,6 +197,8 @@ hunch_status hunch_plan(hunch_model *m, const hunch_plan_options *o, char **json
     f->model = o->figures ? NULL : m;
     f->o = o;
     st = forecast(f, err);
+    if (!st && o->machines > 1 && f->exchange.n == 0)
+        st = hn_fail(err, HUNCH_USAGE, "more machines: expected a config.json or a model, of which it is known what they exchange");
     json_t *report = st ? NULL : hn_forecast_report(f);
     *json = st ? NULL : hn_json_dump(report, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     if (!st && !*json) st = hn_fail_memory(err, "the report of a plan", 0);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "forecast/forecast.h"
+#include "model/split.h"
 
 static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -70,7 +71,19 @@ void hn_forecast_settle(hn_forecast *f, const hunch_engine *plain) {
     for (int i = 0; i < c->n; i++) c->seconds[i] *= factor;
 }
 
+void hn_forecast_exchanges(hn_forecast *f, const hn_arch *a, double number) {
+    f->exchange.row_bytes = hn_split_exchanged(a, number, &f->exchange.n);
+    f->operations_s = HN_FIGURES_OPERATION * HN_FORECAST_OPERATIONS * a->layers;
+}
+
 double hn_forecast_pass(const hn_forecast *f, double rows, int texts) {
+    const hn_figures_links links = {f->o->link_latency, f->o->link_bytes_s};
+    const double alone = hn_forecast_pass_alone(f, rows, texts), whole = fmin(f->operations_s, alone);
+    if (f->machines < 2) return alone;
+    return whole + (alone - whole) / f->machines + hn_figures_links_seconds(&links, &f->exchange, f->machines, rows);
+}
+
+double hn_forecast_pass_alone(const hn_forecast *f, double rows, int texts) {
     const hn_forecast_curve *c = &f->curve;
     int i = 0;
     while (i + 2 < c->n && c->rows[i + 1] < rows) i++;

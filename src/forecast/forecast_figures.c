@@ -65,11 +65,8 @@ static void add_role(const hn_arch *a, hn_role role, int layer, matrices *m) {
 }
 
 static matrices count_matrices(const hn_arch *a) {
-    enum {
-        LAYER = 10,
-        AROUND = 3
-    }; /* norms, products, rotation, attention and sums of a layer; embedding, norm, output */
-    matrices m = {.operations = LAYER * a->layers + AROUND};
+    enum { AROUND = 3 }; /* embedding, norm, output */
+    matrices m = {.operations = HN_FORECAST_OPERATIONS * a->layers + AROUND};
     for (int role = 0; role < HN_ROLES_OF_MODELS; role++) {
         const int layers = hn_role_of_layer((hn_role)role) ? a->layers : 1;
         for (int i = 0; i < layers; i++) add_role(a, (hn_role)role, i, &m);
@@ -142,6 +139,7 @@ hunch_status hn_forecast_from_figures(hn_forecast *f, hunch_error *err) {
     if (!st) {
         const matrices m = count_matrices(&a);
         fill(f, &a, &m, &t);
+        hn_forecast_exchanges(f, &a, t.macs == 1 ? 72.0 / 64 : t.macs);
         hn_arch_fini(&a);
     }
     hn_source_close(&src);

@@ -149,6 +149,39 @@ static json_t *advice_of(const hn_forecast *f, int texts) {
     return o;
 }
 
+/* Over 1, 2, 4, ... machines: plain decoding, and the method that is best there. */
+static json_t *machines_of(const hn_forecast *f) {
+    json_t *list = json_array();
+    hn_forecast over = *f;
+    const int texts = f->batch[0];
+    for (over.machines = 1; over.machines <= f->o->machines; over.machines *= 2) {
+        json_t *o = json_object();
+        const hn_forecast_method *best = &f->method[0];
+        const double plain = hn_forecast_plain(&over, texts), pass = hn_forecast_pass(&over, texts, texts);
+        const hn_figures_links links = {f->o->link_latency, f->o->link_bytes_s};
+        const double link = over.machines > 1 ? hn_figures_links_seconds(&links, &f->exchange, over.machines, texts) : 0;
+        double speed = plain;
+        int at = HN_FORECAST_UNCUT, cut;
+        for (int i = 1; i < f->n; i++) {
+            const double s = hn_forecast_best(&over, &f->method[i], texts, &cut);
+            if (f->method[i].absent || s <= speed) continue;
+            speed = s;
+            best = &f->method[i];
+            at = cut;
+        }
+        hn_json_put(&o, "machines", json_integer(over.machines));
+        hn_json_put(&o, "pass_ms", real(1e3 * pass));
+        hn_json_put(&o, "links_ms", real(1e3 * link));
+        hn_json_put(&o, "plain_tok_s", real(plain));
+        hn_json_put(&o, "draft", text_of(best->name));
+        hn_json_put(&o, "depth", best == f->method || best->measured ? json_null() : json_integer(hn_forecast_depth(best, at)));
+        hn_json_put(&o, "predicted_tok_s", real(speed));
+        hn_json_put(&o, "gain", real(speed / plain));
+        hn_json_add(&list, o);
+    }
+    return list;
+}
+
 json_t *hn_forecast_report(const hn_forecast *f) {
     hn_forecast_advice a;
     json_t *o = json_object(), *methods = json_array(), *advice = json_array();
@@ -167,5 +200,6 @@ json_t *hn_forecast_report(const hn_forecast *f) {
     hn_json_put(&o, "plain", plain_of(f));
     hn_json_put(&o, "methods", methods);
     hn_json_put(&o, "batches", advice);
+    hn_json_put(&o, "machines", machines_of(f));
     return o;
 }

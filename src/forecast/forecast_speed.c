@@ -40,7 +40,7 @@ static double pass_of(const hn_forecast *f, const hn_forecast_method *m, int cut
 
 /* A drafter's pass grows with texts as the target's does. */
 static double drafting_of(const hn_forecast *f, const hn_forecast_method *m, int cut, int texts) {
-    const double grows = hn_forecast_pass(f, texts, texts) / hn_forecast_pass(f, 1, 1);
+    const double grows = hn_forecast_pass_alone(f, texts, texts) / hn_forecast_pass_alone(f, 1, 1);
     return mean_levels(m, cut) * m->level_s * grows + m->round_s * texts;
 }
 

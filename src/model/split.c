@@ -161,6 +161,26 @@ void hn_split_close(hn_model *m) {
     m->split = NULL;
 }
 
+double hn_split_exchanged(const hn_arch *a, double number, int *exchanges) {
+    double bytes = 0;
+    *exchanges = 0;
+    for (int i = 0; i < a->layers; i++) {
+        const hn_layer_desc *d = &a->layer[i];
+        hn_mixer_desc own = d->mixer[0];
+        hn_mixer_split s = {.mixed = {.ranks = 1, .stripes = 1}};
+        const bool divides = !attends(d) && own.kind && own.kind->divide && own.kind->divide(&d->mixer[0], &own, &s);
+        const int mixed = divides ? hn_slices_width(&s.mixed) : hn_layer_mixed_width(d);
+        const hn_expert_desc *e = &d->experts;
+        const int branches = hn_layer_is_dense(d) + (hn_layer_has_experts(d) ? 1 + (e->shared_width > 0) : 0);
+        bytes += mixed * number + (1 + hn_layer_is_dense(d) + (e->shared_width > 0)) * (double)sizeof(float) * a->hidden;
+        if (hn_layer_is_dense(d)) bytes += d->ffn_width * number;
+        if (hn_layer_has_experts(d)) bytes += e->used * (e->width * number + (double)sizeof(float) * a->hidden) + e->shared_width * number;
+        if (hn_layer_norms_rows(d)) bytes += (d->heads + d->kv_heads) * d->head_dim * (double)sizeof(float);
+        *exchanges += 2 + 2 * branches + 2 * hn_layer_norms_rows(d);
+    }
+    return bytes;
+}
+
 /* ---- loading -------------------------------------------------------------------------------------------------------------------- */
 
 /* A part of rows, of which each head has as many. */

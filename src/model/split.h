@@ -22,6 +22,9 @@ struct hn_model_split {
     hn_weight output; /* the own slice of the model's output, which may be none of it */
 };
 
+/* What ranks exchange in a pass by this description: the number of exchanges; returns bytes of a row. number: bytes of an input of products
+ * where it goes in the form that they read. */
+double hn_split_exchanged(const hn_arch *a, double number, int *exchanges);
 /* Once the description is read, if the backend has a link. Errors: HUNCH_REFUSED: something is not divided yet, or there are too few heads.
  * close: always. */
 hunch_status hn_split_open(hn_model *m, const hn_source *src, hunch_error *err);

@@ -13,3 +13,10 @@ double hn_figures_seconds(const hn_figures_machine *m, const hn_figures_work *w)
 double hn_figures_limit(const hn_figures_machine *m, const hn_figures_work *w) {
     return fmax(w->bytes / m->bandwidth, w->macs / m->peak);
 }
+
+double hn_figures_links_seconds(const hn_figures_links *l, const hn_figures_exchange *e, int machines, double rows) {
+    enum { TOLD_AND_BEST = 3 };
+    int steps = 0;
+    while (1 << steps < machines) steps++;
+    return (e->n + TOLD_AND_BEST) * steps * l->latency + rows * e->row_bytes * (machines - 1) / machines / l->bytes_s;
+}

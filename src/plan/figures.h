@@ -23,4 +23,17 @@ typedef struct hn_figures_work {
 double hn_figures_seconds(const hn_figures_machine *m, const hn_figures_work *w);
 /* The larger of reading and computing. */
 double hn_figures_limit(const hn_figures_machine *m, const hn_figures_work *w);
+
+/* Links between machines that divide a model (docs/machines.md), and what a pass exchanges by them: a number of exchanges, and bytes of a
+ * row in all of them. */
+typedef struct hn_figures_links {
+    double latency, bytes_s; /* seconds; a second */
+} hn_figures_links;
+typedef struct hn_figures_exchange {
+    int n;
+    double row_bytes;
+} hn_figures_exchange;
+/* Seconds of a pass beside its computing: what is told to the others, the exchanges, and two for the best outputs, each of as many steps as
+ * doublings reach all machines; and each machine gets what the others have computed. */
+double hn_figures_links_seconds(const hn_figures_links *l, const hn_figures_exchange *e, int machines, double rows);
 #endif

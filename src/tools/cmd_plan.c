@@ -45,19 +45,36 @@ static bool number_read(const char *text, double *out, const char **end) {
     return after > text && isfinite(*out) && *out > 0 && (*after == 0 || *after == ',');
 }
 
-static int machine_read(hunch_figures *f, const char *text) {
+/* NAME=NUMBER of two names, in any order; returns where they are other ones, NULL: they are not. */
+static const char *pair_read(const char *text, const char *const names[2], double *const to[2]) {
     while (*text) {
-        const bool bandwidth = strncmp(text, "bandwidth=", 10) == 0, peak = strncmp(text, "peak=", 5) == 0;
+        const size_t first = strlen(names[0]), second = strlen(names[1]);
+        const bool is_first = !strncmp(text, names[0], first), is_second = !strncmp(text, names[1], second);
         const char *end;
-        if ((!bandwidth && !peak) ||
-            !number_read(strchr(text, '=') + 1, bandwidth ? &f->bandwidth : &f->int8_mac_s, &end))
-            return tool_usage(
-                "--machine: %s: expected bandwidth=BYTES/S,peak=INT8_MAC/S, such as bandwidth=36e9,peak=470e9", text);
+        if ((!is_first && !is_second) || !number_read(text + (is_first ? first : second), to[is_second], &end)) return text;
         text = *end ? end + 1 : end;
     }
+    return NULL;
+}
+
+static int machine_read(hunch_figures *f, const char *text) {
+    const char *wrong = pair_read(text, (const char *const[]){"bandwidth=", "peak="}, (double *const[]){&f->bandwidth, &f->int8_mac_s});
+    if (wrong)
+        return tool_usage("--machine: %s: expected bandwidth=BYTES/S,peak=INT8_MAC/S, such as bandwidth=36e9,peak=470e9", wrong);
     if (f->bandwidth <= 0 || f->int8_mac_s <= 0)
         return tool_usage("--machine needs bandwidth=BYTES/S and peak=INT8_MAC/S, of all cores");
     return 0;
+}
+
+static int links_read(plan *p) {
+    hunch_plan_options *how = &p->how;
+    if (!p->o.machines) return p->o.link ? tool_usage("--link needs --machines") : 0;
+    how->machines = p->o.machines;
+    how->link_latency = 50e-6;
+    how->link_bytes_s = 3.1e9;
+    const char *wrong = !p->o.link ? NULL : pair_read(p->o.link, (const char *const[]){"latency=", "bandwidth="},
+                                                      (double *const[]){&how->link_latency, &how->link_bytes_s});
+    return wrong ? tool_usage("--link: %s: expected latency=SECONDS,bandwidth=BYTES/S, such as latency=50e-6,bandwidth=3.1e9", wrong) : 0;
 }
 
 static int figures_read(plan *p) {
@@ -239,6 +256,24 @@ static void advice_show(const json_t *d, bool color) {
     }
 }
 
+/* A line for each number of machines that divide the model. */
+static void machines_show(const json_t *d, bool color) {
+    const json_t *list = json_object_get(d, "machines"), *m;
+    size_t i;
+    if (json_array_size(list) == 0) return;
+    printf("\n%s%8s %10s %12s %12s %12s %6s%s\n", tool_style(color, 'b'), "machines", "pass ms", "of it links", "plain tok/s",
+           "best tok/s", "gain", tool_style(color, '0'));
+    json_array_foreach(list, i, m) {
+        printf("%8lld %10.2f %12.2f %12.2f %12.2f %6.2f  ", (long long)json_integer_value(json_object_get(m, "machines")),
+               real_of(m, "pass_ms"), real_of(m, "links_ms"), real_of(m, "plain_tok_s"), real_of(m, "predicted_tok_s"),
+               real_of(m, "gain"));
+        name_print(json_object_get(m, "draft"));
+        const json_t *depth = json_object_get(m, "depth");
+        if (json_is_integer(depth)) printf(", K%lld", (long long)json_integer_value(depth));
+        putchar('\n');
+    }
+}
+
 static void plan_show(const json_t *d, bool color) {
     const json_t *methods = json_object_get(d, "methods"), *m;
     size_t i;
@@ -251,6 +286,7 @@ static void plan_show(const json_t *d, bool color) {
         table_show(m);
     }
     advice_show(d, color);
+    machines_show(d, color);
 }
 
 static int plan_output(const plan *p, const char *text) {
@@ -270,6 +306,7 @@ static int plan_output(const plan *p, const char *text) {
 
 static int inputs_open(plan *p) {
     int code = figures_read(p);
+    if (!code) code = links_read(p);
     if (code) return code;
     if (p->how.figures && has_prompts(&p->o)) return tool_usage("--machine contradicts prompts: nothing runs there");
     if (!has_prompts(&p->o) || (code = tool_grammar_read(&p->grammar, &p->o)) ||

@@ -55,7 +55,8 @@ typedef struct tool_options {
     const char *json_schema_file, *grammar_file, *regex; /* of answers */
     const char *record;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
-    const char *figures, *parameters, *figures_type; /* of plan */
+    const char *figures, *parameters, *figures_type, *link; /* of plan */
+    int machines;                                          /* the same */
     const char *why_html;
     tool_texts drafts, template_args;
     tool_texts words; /* arguments after the others, of commands that take any number of them */
