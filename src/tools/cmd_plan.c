@@ -68,7 +68,7 @@ static int machine_read(hunch_figures *f, const char *text) {
 
 static int links_read(plan *p) {
     hunch_plan_options *how = &p->how;
-    if (!p->o.machines) return p->o.link ? tool_usage("--link needs --machines") : 0;
+    if (p->o.machines < 2) return p->o.link ? tool_usage("--link needs --machines") : 0;
     how->machines = p->o.machines;
     how->link_latency = 50e-6;
     how->link_bytes_s = 3.1e9;
