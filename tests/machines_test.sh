@@ -91,6 +91,8 @@ mv drafted.safetensors drafted.many
 cmp -s drafted.many drafted.safetensors || fail "other numbers of drafts"
 same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 --seed 7 --threads 1 \
     --draft "eagle3:$data/heads/stories-eagle3" --quiet
+# a head's pass moves rows of the target too: those of another drafter's tree that were taken
+same "$hunch" run "$stories" "$begin" -n 80 --temperature 0 --draft "recycle+eagle3:$data/heads/stories-eagle3" --threads 1 --quiet
 if [ -z "$light" ]; then
     for at in "$heads"/*/golden.json; do
         at=${at%/golden.json}
@@ -123,7 +125,7 @@ END
             same "$hunch" logits "$model" --threads 1 -p "$begin" -o - $more
         done
         same "$hunch" run "$model" "$begin" -n 100 --seed 3 --threads 2 --quiet
-        same "$hunch" run "$model" "$begin" -n 100 --temperature 0 --threads 1 --draft "model:$model" --quiet
+        same "$hunch" run "$model" "$begin" -n 100 --temperature 0 --threads 1 --draft "model:$model+recycle,tree=paper" --quiet
     done
 fi
 

@@ -227,6 +227,7 @@ hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, const hn_cache_gr
  * 0: it has another form. flush: they are moved at once. */
 size_t hn_cache_most_told(const hn_cache *c);
 size_t hn_cache_put_moves(const hn_cache *c, void *to);
+void hn_cache_tell_moves(hn_cache *c); /* of what is ready, where it is moved here without a pass that ranks run: they move theirs */
 size_t hn_cache_take_moves(hn_cache *c, const void *from, size_t bytes);
 void hn_cache_flush_taken(hn_cache *c);
 

@@ -158,9 +158,8 @@ static inline int hn_slot_of_page(const hn_cache *c, int group, int i) {
 
 /* ---- cache_told.c ---- */
 
-/* Of a leader whose cache has just been opened: the others open theirs. Of moves that are ready: they move theirs, and at the end. */
+/* Of a leader whose cache has just been opened: the others open theirs; and at the end. */
 hunch_status hn_cache_tell_open(hn_cache *c, hunch_error *err);
-void hn_cache_tell_moves(hn_cache *c);
 void hn_cache_tell_end(hn_cache *c);
 /* The parts of hn_cache_open, beside its plan. */
 hunch_status hn_cache_plan_row(hn_cache_group *d, hunch_error *err);

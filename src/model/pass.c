@@ -180,6 +180,7 @@ hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *c
     hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
     memcpy(r->run.cache_seq, cache_seq, (size_t)n_seqs * sizeof *cache_seq);
     r->run.moves = hn_cache_moves_ready(r->groups.cache);
+    if (r->run.moves && !r->told) hn_cache_tell_moves(r->groups.cache); /* a drafter's pass, of which ranks hear nothing */
     hn_told_send(r);
     r->run.seconds = hn_now() - start;
     r->out.host_logits = r->out.host_value = r->out.host_sums = r->out.host_moments = NULL;
