@@ -93,7 +93,16 @@ same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 
     --draft "eagle3:$data/heads/stories-eagle3" --quiet
 # a head's pass moves rows of the target too: those of another drafter's tree that were taken
 same "$hunch" run "$stories" "$begin" -n 80 --temperature 0 --draft "recycle+eagle3:$data/heads/stories-eagle3" --threads 1 --quiet
+# a draft model over the ranks too
+same "$hunch" run "$stories" "$begin" -n 60 --temperature 0 --threads 1 --quiet \
+    --draft "model:$data/models/stories260K/stories260K.f16.gguf,over=ranks+recycle"
 if [ -z "$light" ]; then
+    for model in qwen3_5-dense qwen3_next-moe lfm2-conv; do
+        same "$hunch" run "$data/goldens/$model" --tokens ids.json -n 40 --temperature 0 --threads 1 --quiet \
+            --draft "model:$data/goldens/$model,over=ranks,depth=3+recycle"
+    done
+    same_rows "$hunch" run "$stories" -f rows.jsonl --json-lines --parallel 2 -n 24 --temperature 1 --seed 7 --threads 1 \
+        --draft "model:$stories,over=ranks" --quiet
     for at in "$heads"/*/golden.json; do
         at=${at%/golden.json}
         drafts "$(sed -n 's/.*"kind": *"\([^"]*\)".*/\1/p' "$at/golden.json")" "${at##*/}" --accept 1
@@ -152,6 +161,9 @@ cp "$stories" one/m.gguf
 cp "$data/models/stories260K/stories260K.f16.gguf" two/m.gguf
 refused "rank 1 on .*another model than the leader's" -n 1 -wdir "$dir/one" "$hunch" run m.gguf x : \
     -n 1 -wdir "$dir/two" "$hunch" run m.gguf x
+refused "drafter .*rank 1 on .*another model than the leader's" \
+    -n 1 -wdir "$dir/one" "$hunch" run "$stories" x --draft model:m.gguf,over=ranks : \
+    -n 1 -wdir "$dir/two" "$hunch" run "$stories" x --draft model:m.gguf,over=ranks
 cp "$library" .
 if [ -z "$light" ]; then
     refused "convert does not run over ranks" -n 2 "$hunch" convert "$stories" -o x.gguf

@@ -74,6 +74,7 @@ typedef struct hn_cache_group {
                           of all groups of the model's state */
     int like;          /* of K and V of a drafter: 1 + the number of the group before it whose pages its sequences may be lent
                           (hn_cache_lend): it has the same layers, and pages of its own for rows after these alone; 0: none */
+    uint32_t told;     /* of a draft model that ranks have too: its number (hn_model.told_id); 0: the target's, or one they lack */
     int v_in_k;        /* of K and V: a key's first v_in_k numbers are its value, stored once; 0: values are stored, */
     int v_dim;         /* so many numbers of a head; 0: as many as of a key; HN_NO_VALUES: there are none, the group has keys alone */
 } hn_cache_group;
@@ -220,8 +221,10 @@ const int32_t *hn_cache_view_pages(const hn_cache_view *v, int group, int *n_pag
  * layers have the heads of that rank. They have no texts and no index: what pages are used for is decided by the leader, which tells them
  * what a pass reads, and what is to be moved. */
 uint32_t hn_cache_told_id(const hn_cache *c);
-/* From the message HN_TOLD_CACHE; own: the n groups of the rank's part of the target, as hn_kv_groups lists them. */
-hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, const hn_cache_group *own, int n, const void *message, size_t bytes,
+/* From the message HN_TOLD_CACHE. groups: those of the rank's part of the model with this number, as hn_kv_groups lists them; returns how
+ * many, 0: there is no such model. */
+typedef int hn_told_groups(void *user, uint32_t model, hn_cache_group own[]);
+hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, hn_told_groups *groups, void *user, const void *message, size_t bytes,
                                 hunch_error *err);
 /* What hn_cache_moves_ready made ready, to a message, at most so many bytes; returns the bytes. And from there: returns the bytes read,
  * 0: it has another form. flush: they are moved at once. */

@@ -11,16 +11,20 @@ typedef struct told_open {
     int32_t n_groups, n_pages;
     struct {
         int32_t kind, layers, type, page_rows, window, head_dim, v_dim, v_in_k, stride; /* of a table */
-        int32_t of_target;
+        int32_t model_id;
+        uint32_t model; /* hn_cache_group.told */
     } group[HN_MAX_GROUPS];
 } told_open;
+
+/* Whether ranks have such a group too. */
+static bool is_told(const hn_cache_group *d) { return d->model_id == 0 || d->told > 0; }
 
 uint32_t hn_cache_told_id(const hn_cache *c) { return c->told_id; }
 
 size_t hn_cache_most_told(const hn_cache *c) {
     size_t bytes = sizeof c->ready;
     for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].model_id == 0) bytes += sizeof *c->move * HN_CACHE_MOVES;
+        if (is_told(&c->group[g])) bytes += sizeof *c->move * HN_CACHE_MOVES;
     return bytes;
 }
 
@@ -38,7 +42,8 @@ hunch_status hn_cache_tell_open(hn_cache *c, hunch_error *err) {
         m.group[g].kind = (int32_t)d->kind, m.group[g].layers = d->layers, m.group[g].type = (int32_t)d->type;
         m.group[g].page_rows = d->page_rows, m.group[g].window = d->window, m.group[g].head_dim = d->head_dim;
         m.group[g].v_dim = d->v_dim, m.group[g].v_in_k = d->v_in_k, m.group[g].stride = c->stride[g];
-        m.group[g].of_target = d->model_id == 0;
+        m.group[g].model_id = d->model_id;
+        m.group[g].model = d->told;
     }
     l->send(l, &m, sizeof m);
     return hn_link_agree(l, HUNCH_OK, err);
@@ -48,7 +53,7 @@ size_t hn_cache_put_moves(const hn_cache *c, void *to) {
     int32_t ready[HN_MAX_GROUPS] = {0};
     unsigned char *at = (unsigned char *)to + sizeof ready;
     for (int g = 0; g < c->n_groups; g++) {
-        if (c->group[g].model_id != 0) continue;
+        if (!is_told(&c->group[g])) continue;
         const size_t bytes = sizeof *c->move * (size_t)c->ready[g];
         ready[g] = c->ready[g];
         memcpy(at, c->move + (size_t)g * HN_CACHE_MOVES, bytes);
@@ -72,21 +77,29 @@ void hn_cache_tell_end(hn_cache *c) {
 
 /* ---- of the others ------------------------------------------------------------------------------------------------------------- */
 
-/* The groups of the leader's drafters keep their numbers, and have no layers here. */
-static hunch_status take_groups(hn_cache *c, const told_open *m, const hn_cache_group *own, int n, hunch_error *err) {
+/* The groups of drafters that the leader alone has keep their numbers, and have no layers here. */
+static hunch_status take_groups(hn_cache *c, const told_open *m, hn_told_groups *groups, void *user, hunch_error *err) {
+    hn_cache_group own[HN_MAX_GROUPS];
     size_t most = 0;
     c->n_groups = m->n_groups;
-    for (int g = 0; g < m->n_groups; g++) {
+    for (int g = 0, first = 0, n = 0; g < m->n_groups; g++) {
         hn_cache_group *d = &c->group[g];
         c->stride[g] = m->group[g].stride;
-        *d = (hn_cache_group){.model_id = 1};
-        if (!m->group[g].of_target) continue;
-        if (g >= n || (int32_t)own[g].kind != m->group[g].kind || own[g].layers != m->group[g].layers ||
-            own[g].window != m->group[g].window || own[g].head_dim != m->group[g].head_dim || own[g].v_dim != m->group[g].v_dim ||
-            own[g].v_in_k != m->group[g].v_in_k)
+        *d = (hn_cache_group){.model_id = m->group[g].model_id};
+        if (d->model_id > 0 && m->group[g].model == 0) continue;
+        if (g == 0 || m->group[g].model_id != m->group[g - 1].model_id) {
+            first = g;
+            n = groups(user, m->group[g].model, own);
+        }
+        const hn_cache_group *mine = &own[g - first];
+        if (g - first >= n || (int32_t)mine->kind != m->group[g].kind || mine->layers != m->group[g].layers ||
+            mine->window != m->group[g].window || mine->head_dim != m->group[g].head_dim || mine->v_dim != m->group[g].v_dim ||
+            mine->v_in_k != m->group[g].v_in_k)
             return hn_fail(err, HUNCH_REFUSED,
                            "its heads fall into other groups of layers than the leader's: expected another number of ranks");
-        *d = own[g];
+        *d = *mine;
+        d->model_id = m->group[g].model_id;
+        d->told = m->group[g].model;
         d->type = (hn_dtype)m->group[g].type;
         d->page_rows = m->group[g].page_rows;
         const hunch_status st = hn_cache_plan_row(d, err);
@@ -99,7 +112,7 @@ static hunch_status take_groups(hn_cache *c, const told_open *m, const hn_cache_
     return HUNCH_OK;
 }
 
-hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, const hn_cache_group *own, int n, const void *message, size_t bytes,
+hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, hn_told_groups *groups, void *user, const void *message, size_t bytes,
                                 hunch_error *err) {
     told_open m;
     *out = NULL;
@@ -109,7 +122,7 @@ hunch_status hn_cache_open_told(hn_cache **out, hn_backend *b, const hn_cache_gr
     if (!c) return hn_fail_memory(err, "cache", sizeof *c);
     c->backend = b;
     c->n_pages = m.n_pages;
-    hunch_status st = take_groups(c, &m, own, n, err);
+    hunch_status st = take_groups(c, &m, groups, user, err);
     const size_t all = c->page_bytes * (size_t)c->n_pages, left = hn_backend_memory_left(b);
     if (!st && all > left)
         st = hn_fail(err, HUNCH_NO_MEMORY, "pages of its heads need %zu bytes of memory, %zu are available", all, left);

@@ -51,6 +51,7 @@ hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err); /* an unknown
 hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err);  /* for kinds that read no file */
 
 /* What a drafter may use of the target at open. */
+struct hn_machines;
 typedef struct hn_target_info {
     const char *name; /* of the model, for messages; NULL: none */
     const char *path; /* its file or folder, which may hold a draft head too; NULL: not known */
@@ -64,6 +65,9 @@ typedef struct hn_target_info {
     hn_dtype kv;
     int depth; /* levels to draft if the spec does not specify them, 0: the drafter's own choice */
     bool controlled; /* `auto` decides how much of what it can draft pays */
+    /* Of a target that ranks divide: opens a draft model over them too; NULL: there are none */
+    hunch_status (*open_over_ranks)(struct hn_machines *machines, hn_model *m, hn_source *src, hn_model_load *load, hunch_error *err);
+    struct hn_machines *machines;
     struct hn_head_report *report; /* head_reading.h: filled by a draft head's open; NULL: no report */
 } hn_target_info;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_model.c - a smaller model of the same vocabulary drafts for the target.
  *
- *   model:PATH[,depth=K][,precision=native|f32][,kv=bf16|f16|f32]
+ *   model:PATH[,depth=K][,precision=native|f32][,kv=bf16|f16|f32][,over=leader|ranks]
  *
  *   PATH       a model as the command opens it; its token ids must mean what the target's do (vocabulary_fit.h)
  *   depth      levels a round                                                                      5
  *   precision  how it computes                                                                     as the target
  *   kv         type of its cache rows                                                              as the target's
+ *   over       where ranks divide the target: whether they divide it too, or the leader has it     leader
  *
  * Its rows are a cache group of its own in the engine's pool, slot == position. A round of K levels is K passes over all
  * sequences together and no token is evaluated twice:
@@ -114,27 +115,32 @@ typedef struct model_options {
     bool f32;
     hn_dtype kv;
     long depth;
+    bool over_ranks;
 } model_options;
 
 static hunch_status options_read(model_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
     static const char *const precisions[] = {"native", "f32", NULL};
-    int precision = 0;
+    static const char *const places[] = {"leader", "ranks", NULL};
+    int precision = 0, over = 0;
     if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which model? (expected model:PATH)", spec->text);
     hunch_status s = hn_spec_choice(spec, "precision", precisions, target->f32, &precision, err);
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
     if (!s) s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
+    if (!s) s = hn_spec_choice(spec, "over", places, 0, &over, err);
     o->f32 = precision == 1;
+    o->over_ranks = over == 1;
     return s;
 }
 
 static hunch_status state_open(model_state *st, const char *path, const model_options *o, const hn_target_info *target,
                                hunch_error *err) {
-    const hn_model_load load = {.pool = target->pool, .like = target->model ? target->model->backend : NULL, .isa = target->isa,
+    hn_model_load load = {.pool = target->pool, .like = target->model ? target->model->backend : NULL, .isa = target->isa,
                                 .f32 = o->f32};
     hn_source *src = NULL;
     hunch_status s = hn_source_open(&src, path, err);
     if (!s) s = check_fit(src, target, err);
-    if (!s) s = hn_model_open(&st->model, src, &load, err);
+    if (!s && o->over_ranks && target->open_over_ranks) s = target->open_over_ranks(target->machines, &st->model, src, &load, err);
+    else if (!s) s = hn_model_open(&st->model, src, &load, err);
     if (!s && st->model.files) {
         hn_source_trim(src);
         st->files = src;
@@ -155,6 +161,7 @@ static hunch_status groups_wanted(const model_state *st, hn_dtype kv, hn_needs *
     if (needs->n_groups == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft model";
+        needs->group[g].told = st->model.told_id;
         if (needs->group[g].window && !needs->group[g].back) needs->group[g].back = 1;
     }
     return HUNCH_OK;
@@ -488,5 +495,6 @@ static const hn_drafter_help help = {
     ":MODEL", "a smaller model of the same vocabulary",
     {{"precision", "native|f32", "that of the target by default"},
      {"kv", "bf16|f16|f32", "that of the target by default"},
-     {"depth", "1..63", "tokens drafted, default 5"}}};
+     {"depth", "1..63", "tokens drafted, default 5"},
+     {"over", "leader|ranks", "under mpirun: on the leader alone, the default, or divided too"}}};
 const hn_drafter_kind hn_drafter_model = {.name = "model", .help = &help, .path_is_model = true, .ops = &ops};

@@ -157,24 +157,41 @@ static hunch_status hash_model(hn_source *src, uint64_t *hash, hunch_error *err)
     return HUNCH_OK;
 }
 
-hunch_status hn_machines_tell_model(hn_machines *m, hn_source *src, const hn_model_load *load, const hunch_model_options *o,
-                                    hunch_error *err) {
+/* t: but for hash and level. */
+static hunch_status tell_model(hn_link *l, hn_source *src, const hn_model_load *load, told_model *t, hunch_error *err) {
     const char *path = hn_source_path(src);
-    hn_link *l = m->link;
-    told_model t = {.told = {HN_TOLD_MODEL, 0}, .threads = o->threads, .precision = (int32_t)o->precision, .mapped = load->mapped,
-                    .mapped_experts = load->mapped_experts};
-    if (m->model) return hn_fail(err, HUNCH_USAGE, "%s: over ranks one model is open at a time", path);
-    hunch_status st = hash_model(src, &t.hash, err);
-    snprintf(t.isa, sizeof t.isa, "%s", hn_isa_name(load->isa));
-    const size_t bytes = sizeof t + strlen(path) + 1;
+    hunch_status st = hash_model(src, &t->hash, err);
+    snprintf(t->isa, sizeof t->isa, "%s", hn_isa_name(load->isa));
+    const size_t bytes = sizeof *t + strlen(path) + 1;
     unsigned char *all = st ? NULL : hn_alloc(bytes);
     if (!st && !all) st = hn_fail_memory(err, "a message to ranks", bytes);
     if (st) return st;
-    memcpy(all, &t, sizeof t);
-    memcpy(all + sizeof t, path, strlen(path) + 1);
+    memcpy(all, t, sizeof *t);
+    memcpy(all + sizeof *t, path, strlen(path) + 1);
     l->send(l, all, bytes);
     hn_free(all);
     return hn_link_agree(l, HUNCH_OK, err);
+}
+
+hunch_status hn_machines_tell_model(hn_machines *m, hn_source *src, const hn_model_load *load, const hunch_model_options *o,
+                                    hunch_error *err) {
+    told_model t = {.told = {HN_TOLD_MODEL, 0}, .threads = o->threads, .precision = (int32_t)o->precision, .mapped = load->mapped,
+                    .mapped_experts = load->mapped_experts};
+    if (m->model) return hn_fail(err, HUNCH_USAGE, "%s: over ranks one model is open at a time", hn_source_path(src));
+    return tell_model(m->link, src, load, &t, err);
+}
+
+hunch_status hn_machines_open_draft(hn_machines *m, hn_model *model, hn_source *src, hn_model_load *load, hunch_error *err) {
+    const uint32_t id = ++m->link->next_id;
+    told_model t = {.told = {HN_TOLD_MODEL, id}, .precision = load->f32 ? HUNCH_PRECISION_F32 : HUNCH_PRECISION_NATIVE};
+    const hunch_status st = tell_model(m->link, src, load, &t, err);
+    if (st) return st;
+    load->account = load->like ? load->like->account : NULL;
+    load->link = m->link;
+    load->told_id = id;
+    const hunch_status own = hn_model_open(model, src, load, err), all = hn_link_agree(m->link, own, err);
+    if (all && !own) hn_model_close(model);
+    return all;
 }
 
 hn_link *hn_machines_link(const hn_machines *m) { return m ? m->link : NULL; }
@@ -192,9 +209,12 @@ void hn_machines_end_model(hn_machines *m, const hunch_model *model) {
 /* What is open, by the leader's numbers; 0: nothing. */
 typedef struct opened {
     hn_link *link;
-    hn_source *src;
-    hn_model model;
-    bool has_model;
+    struct {
+        hn_source *src;
+        hn_model model;
+        bool open;
+    } model[MOST_OPEN]; /* the target, then draft models */
+    uint32_t model_id[MOST_OPEN];
     hn_cache *cache[MOST_OPEN];
     hn_runner *runner[MOST_OPEN];
     uint32_t cache_id[MOST_OPEN], runner_id[MOST_OPEN], runner_cache[MOST_OPEN];
@@ -208,63 +228,92 @@ static int place_of(const uint32_t *ids, uint32_t id) {
     return i < MOST_OPEN ? i : -1;
 }
 
-static void end_model(opened *o) {
-    if (o->has_model) hn_model_close(&o->model);
-    o->has_model = false;
-    hn_source_close(&o->src);
+static void end_model(opened *o, int at) {
+    if (o->model[at].open) hn_model_close(&o->model[at].model);
+    o->model[at].open = false;
+    o->model_id[at] = 0;
+    hn_source_close(&o->model[at].src);
+}
+
+/* The target, id 0, is the first. -1: there is none. */
+static int model_of(const opened *o, uint32_t id) {
+    const int at = id ? place_of(o->model_id, id) : 0;
+    return at >= 0 && o->model[at].open ? at : -1;
 }
 
 /* Before anything is loaded: whether this is the leader's model, and this CPU has its level. */
-static hunch_status open_source(opened *o, const told_model *t, const char *path, hn_isa *isa, hunch_error *err) {
+static hunch_status open_source(hn_source **src, const told_model *t, const char *path, hn_isa *isa, hunch_error *err) {
     uint64_t hash = 0;
     hunch_status st = hn_isa_parse(t->isa, isa, err);
     if (st) hn_error_prefix(err, "the leader's level");
-    if (!st) st = hn_source_open(&o->src, path, err);
-    if (!st) st = hash_model(o->src, &hash, err);
+    if (!st) st = hn_source_open(src, path, err);
+    if (!st) st = hash_model(*src, &hash, err);
     if (!st && hash != t->hash) st = hn_fail(err, HUNCH_REFUSED, "%s: another model than the leader's", path);
     return st;
+}
+
+/* A free place for a draft model, behind the target's. */
+static int place_of_draft(const opened *o) {
+    int i = 1;
+    while (i < MOST_OPEN && o->model_id[i]) i++;
+    return i < MOST_OPEN ? i : -1;
 }
 
 static hunch_status open_model(opened *o, const void *message, size_t bytes, hunch_error *err) {
     told_model t;
     char path[4096];
     hn_isa isa = 0;
-    end_model(o);
     if (bytes <= sizeof t || bytes - sizeof t > sizeof path || ((const char *)message)[bytes - 1]) return other_form(err);
     memcpy(&t, message, sizeof t);
     memcpy(path, (const char *)message + sizeof t, bytes - sizeof t);
     t.isa[ISA_BYTES - 1] = 0;
-    hunch_status st = hn_link_agree(o->link, open_source(o, &t, path, &isa, err), err);
-    if (st) return st;
-    const hn_model_load load = {.threads = t.threads ? t.threads : hn_cores(), .f32 = t.precision == HUNCH_PRECISION_F32, .link = o->link,
-                                .isa = isa, .mapped = t.mapped, .mapped_experts = t.mapped_experts};
-    st = hn_model_open(&o->model, o->src, &load, err);
-    o->has_model = !st;
-    if (!st && o->model.files)
-        hn_source_trim(o->src);
+    const uint32_t id = t.told.id;
+    const int at = id ? place_of_draft(o) : 0;
+    if (at == 0) end_model(o, 0);
+    hunch_status st = at < 0 || (id && !o->model[0].open) ? hn_fail(err, HUNCH_FAILED, "more models than %d", MOST_OPEN)
+                                                           : open_source(&o->model[at].src, &t, path, &isa, err);
+    st = hn_link_agree(o->link, st, err);
+    if (st) {
+        if (at >= 0) end_model(o, at);
+        return st;
+    }
+    const hn_model_load load = {.threads = t.threads ? t.threads : hn_cores(), .pool = id ? o->model[0].model.pool : NULL,
+                                .f32 = t.precision == HUNCH_PRECISION_F32, .link = o->link, .isa = isa, .told_id = id,
+                                .mapped = t.mapped, .mapped_experts = t.mapped_experts};
+    st = hn_model_open(&o->model[at].model, o->model[at].src, &load, err);
+    o->model[at].open = !st;
+    o->model_id[at] = st ? 0 : id;
+    if (!st && o->model[at].model.files)
+        hn_source_trim(o->model[at].src);
     else
-        hn_source_close(&o->src);
+        hn_source_close(&o->model[at].src);
     return hn_link_agree(o->link, st, err);
 }
 
+static int groups_of(void *user, uint32_t id, hn_cache_group own[]) {
+    opened *o = user;
+    const int at = model_of(o, id);
+    return at < 0 ? 0 : hn_kv_groups(o->model[at].model.run, HN_F32, own, NULL);
+}
+
 static hunch_status open_cache(opened *o, const hn_told *told, const void *message, size_t bytes, hunch_error *err) {
-    hn_cache_group own[HN_MODEL_GROUPS];
     const int at = place_of(o->cache_id, 0);
-    hunch_status st = at < 0 || !o->has_model ? hn_fail(err, HUNCH_FAILED, "more engines than %d", MOST_OPEN) : HUNCH_OK;
-    const int n = st ? 0 : hn_kv_groups(o->model.run, HN_F32, own, NULL);
-    if (!st) st = hn_cache_open_told(&o->cache[at], o->model.backend, own, n, message, bytes, err);
+    hunch_status st = at < 0 || !o->model[0].open ? hn_fail(err, HUNCH_FAILED, "more engines than %d", MOST_OPEN) : HUNCH_OK;
+    if (!st) st = hn_cache_open_told(&o->cache[at], o->model[0].model.backend, groups_of, o, message, bytes, err);
     if (!st) o->cache_id[at] = told->id;
     return hn_link_agree(o->link, st, err);
 }
 
 static hunch_status open_runner(opened *o, const hn_told *told, const void *message, size_t bytes, hunch_error *err) {
-    uint32_t cache = 0;
+    uint32_t cache = 0, id = 0;
     const int at = place_of(o->runner_id, 0);
     hunch_status st = at < 0 ? hn_fail(err, HUNCH_FAILED, "more engines than %d", MOST_OPEN)
-                             : hn_runner_cache_told(message, bytes, &cache, err);
+                             : hn_runner_cache_told(message, bytes, &cache, &id, err);
     const int in = st || cache == 0 ? -1 : place_of(o->cache_id, cache);
     if (!st && in < 0) st = hn_fail(err, HUNCH_FAILED, "no cache %u", cache);
-    if (!st) st = hn_runner_open_told(&o->runner[at], &o->model, o->cache[in], message, err);
+    const int of = st ? -1 : model_of(o, id);
+    if (!st && of < 0) st = hn_fail(err, HUNCH_FAILED, "no model %u", id);
+    if (!st) st = hn_runner_open_told(&o->runner[at], &o->model[of].model, o->cache[in], message, err);
     if (!st) o->runner_id[at] = told->id;
     return hn_link_agree(o->link, st, err);
 }
@@ -279,6 +328,11 @@ static hunch_status move_rows(opened *o, const hn_told *told, size_t bytes, hunc
     if (at < 0 || !hn_cache_take_moves(o->cache[at], told + 1, bytes - sizeof *told)) return other_form(err);
     hn_cache_flush_taken(o->cache[at]);
     return HUNCH_OK;
+}
+
+static void close_model(opened *o, uint32_t id) {
+    const int at = model_of(o, id);
+    if (at >= 0) end_model(o, at);
 }
 
 static void close_cache(opened *o, uint32_t id) {
@@ -303,7 +357,7 @@ static hunch_status obey(opened *o, const void *message, size_t bytes, bool *fat
     case HN_TOLD_MODEL: return open_model(o, message, bytes, err);
     case HN_TOLD_CACHE: return open_cache(o, told, message, bytes, err);
     case HN_TOLD_RUNNER: return open_runner(o, told, message, bytes, err);
-    case HN_TOLD_MODEL_END: end_model(o); return HUNCH_OK;
+    case HN_TOLD_MODEL_END: close_model(o, told->id); return HUNCH_OK;
     case HN_TOLD_CACHE_END: close_cache(o, told->id); return HUNCH_OK;
     case HN_TOLD_RUNNER_END: close_runner(o, told->id); return HUNCH_OK;
     case HN_TOLD_PASS: *fatal = true; return run_pass(o, told, message, bytes, err);
@@ -328,7 +382,7 @@ hunch_status hn_machines_follow(hn_machines *m, hunch_error *err) {
     }
     for (int i = 0; o && i < MOST_OPEN; i++) hn_runner_close(&o->runner[i]);
     for (int i = 0; o && i < MOST_OPEN; i++) hn_cache_close(&o->cache[i]);
-    if (o) end_model(o);
+    for (int i = MOST_OPEN - 1; o && i >= 0; i--) end_model(o, i); /* the target has the others' pool */
     hn_free(o);
     return fatal ? st : HUNCH_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "engine/machines.h"
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------- */
 
@@ -79,7 +80,9 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
                             .isa = m->isa,
                             .f32 = m->backend->f32,
                             .kv = kv,
-                            .depth = depth};
+                            .depth = depth,
+                            .open_over_ranks = model->machines ? hn_machines_open_draft : NULL,
+                            .machines = model->machines};
 }
 
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled,

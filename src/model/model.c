@@ -253,6 +253,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
         return st;
     }
     m->isa = load->isa;
+    m->told_id = load->told_id;
     st = load->backend ? HUNCH_OK
          : load->link ? hn_ranks_backend_open(&m->backend, load->link, m->pool, load->isa, load->f32, err)
          : load->like ? load->like->open_like(load->like, load->f32, &m->backend, err)
@@ -292,6 +293,8 @@ void hn_layers_free(hn_model *m) {
 
 void hn_model_close(hn_model *m) {
     hn_backend *b = m->backend;
+    const hn_told end = {HN_TOLD_MODEL_END, m->told_id};
+    if (b && m->split && m->told_id > 0 && hn_link_leads(b->link)) b->link->send(b->link, &end, sizeof end);
     if (b) b->mem_free(b, m->weights);
     if (b) b->mem_free(b, m->head.table);
     if (b) b->mem_free(b, m->head.bias_rows);

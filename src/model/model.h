@@ -128,6 +128,7 @@ typedef struct hn_model {
     hn_rope rope[HN_MOST_ROTATIONS], rope_long[HN_MOST_ROTATIONS]; /* of each rotation; hn_model_rope chooses between them */
     hn_layer *layer; /* [arch.layers] */
     struct hn_model_split *split; /* owned: the part of it that this rank has (split.h); NULL: it is whole */
+    uint32_t told_id;             /* of a draft model that ranks have too: the leader's number of it; 0: the target, or none has it */
     hn_layers run;   /* what passes run: the file's arch.layer, or what is set in its place before hn_model_choose_forms */
     bool recurrent;  /* some layer of these keeps a state */
     int output_forms;
@@ -150,6 +151,7 @@ typedef struct hn_model_load {
     hn_account *account; /* of its memory; NULL: that of `like`, or none */
     hn_backend *backend; /* that of a device, which belongs to the model also if it cannot be opened; NULL: */
     hn_link *link;    /* to the ranks that open it together with this one: the CPU at level `isa`; NULL: it is alone */
+    uint32_t told_id; /* the same: hn_model.told_id */
     hn_backend *like; /* another model's, which the weights are for too, but for its precision; NULL: the CPU at level `isa` */
     hn_isa isa;
     bool f32;

@@ -14,7 +14,8 @@ enum { LINE = 64, IMAGE = -1, STEPS = -2, FIRST = -3, FRESH = -4, NEXT = HN_MODE
 /* HN_TOLD_RUNNER */
 typedef struct told_runner {
     hn_told told;
-    uint32_t cache;
+    uint32_t cache, model;
+    int32_t first_group;
     int32_t max_context, rows, texts, logits, best;
 } told_runner;
 
@@ -63,7 +64,7 @@ hunch_status hn_told_open(hn_runner *r, hunch_error *err) {
     r->told->message = hn_alloc(r->told->room);
     if (!r->told->sent || !r->told->message) return hn_fail_memory(err, "a message to ranks", r->told->room);
     r->told->id = ++l->next_id;
-    const told_runner m = {{HN_TOLD_RUNNER, r->told->id}, hn_cache_told_id(r->groups.cache), r->max_context,
+    const told_runner m = {{HN_TOLD_RUNNER, r->told->id}, hn_cache_told_id(r->groups.cache), r->m->told_id, r->groups.first, r->max_context,
                            r->rows.max, r->rows.max_texts, r->out.max_logits, r->out.best.k};
     l->send(l, &m, sizeof m);
     return hn_link_agree(l, HUNCH_OK, err);
@@ -151,11 +152,12 @@ void hn_told_send(hn_runner *r) {
 
 static hunch_status other_form(hunch_error *err) { return hn_fail(err, HUNCH_FAILED, "a message of another form"); }
 
-hunch_status hn_runner_cache_told(const void *message, size_t bytes, uint32_t *cache, hunch_error *err) {
+hunch_status hn_runner_cache_told(const void *message, size_t bytes, uint32_t *cache, uint32_t *model, hunch_error *err) {
     told_runner m;
     if (bytes != sizeof m) return other_form(err);
     memcpy(&m, message, sizeof m);
     *cache = m.cache;
+    *model = m.model;
     return HUNCH_OK;
 }
 
@@ -163,7 +165,7 @@ hunch_status hn_runner_open_told(hn_runner **out, const hn_model *m, hn_cache *c
     told_runner t;
     memcpy(&t, message, sizeof t);
     const hn_pass_sizes most = {.rows = t.rows, .texts = t.texts, .logits = t.logits, .best = t.best};
-    return hn_runner_open_for(out, m, cache, 0, t.max_context, &most, NULL, err);
+    return hn_runner_open_for(out, m, cache, t.first_group, t.max_context, &most, NULL, err);
 }
 
 /* A buffer that pieces are of, and its bytes; none of another form. */
