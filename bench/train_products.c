@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "ops/machine.h"
-#include "train/math/product.h"
-#include "train/math/product_kernels.h"
+#include "train/math/product/product.h"
+#include "train/math/product/product_kernels.h"
 
 /* With one thread seconds that the processor worked, so that what else runs does not count. */
 static double now(const hn_pool *pool) {

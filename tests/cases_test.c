@@ -7,7 +7,7 @@
 
 #include "base/json_load.h"
 #include "base/mem.h"
-#include "text/pattern.h"
+#include "text/split/pattern.h"
 
 static char why[2000]; /* the first fault of a list of checks */
 

@@ -15,8 +15,8 @@
 #include "convert/convert.h"
 #include "convert/head_to_gguf.h"
 #include "draft/head/head_drafter.h"
-#include "draft/head/head_form.h"
-#include "draft/head/head_kind.h"
+#include "draft/head/open/head_form.h"
+#include "draft/head/open/head_kind.h"
 #include "fixture.h"
 #include "model/mixers.h"
 

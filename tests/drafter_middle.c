@@ -13,7 +13,7 @@
  * Files: fc.weight [H, 2H], layers.0.* as Llama's, norm.weight; config.json is Llama's with "reads_layer".
  */
 #include "draft/head/head_drafter.h"
-#include "draft/head/head_help.h"
+#include "draft/head/open/head_help.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names HN_UNUSED, hn_spec *spec HN_UNUSED,
                              const hn_target_info *target HN_UNUSED, hn_head_taps *taps, hunch_error *err) {

@@ -27,7 +27,7 @@ DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 LINES = os.path.join(DATA, "fingerprint")
 STORIES = "models/stories260K/stories260K.f32.gguf"
 MODELS = [STORIES, "models/stories260K/stories260K.f16.gguf", "models/babyllama105/babyllama105.q8_0.gguf"]
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "tools", "tool_train_kinds.h")) as f:
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "app", "tool_train_kinds.h")) as f:
     KINDS = re.findall(r'KIND\(\w+, "([^"]+)"', f.read())
 # Models of one weight type: (name, type, whether of experts).
 TYPED = [(kind + end, kind, experts) for kind in fingerprint_gguf.TYPES for end, experts in (("", False), ("-experts", True))]

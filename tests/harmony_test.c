@@ -10,7 +10,7 @@
 
 #include "fixture.h"
 #include "harmony_folder.h"
-#include "text/vectors_for_tests.h"
+#include "text/tokenizer/vectors_for_tests.h"
 
 static hunch_model *models[2]; /* of the folder, of the GGUF */
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "draft/head/head_options.h"
+#include "draft/head/open/head_options.h"
 #include "heads.h"
 
 enum { N_TEXT = 24, TEXTS = 5 };

@@ -26,34 +26,27 @@ static const char *const layers[] = {
     "model", "model/head", "sample", "draft", "draft/text", "draft/shape", "draft/head", "convert", "verify", "plan",
     "engine", "check", "forecast", "train/math",
     "train/data", "train/nets", "train/learn", "train", "mpi"};
-enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, SERVER, NOWHERE = -1 };
+enum { LAYERS = sizeof layers / sizeof *layers, APP = LAYERS, CLI, SERVER, NOWHERE = -1 };
 
-/* Arrows that point up: the table of all kinds of drafters; the tensors of every model; what training
- * and the server use of the command: its flags, and how it opens a model. */
-static const struct { const char *file, *header; } allowed[] = {{"src/draft/drafter.c", "draft/head/head_kind.h"},
+/* Arrows that point up: the table of all kinds of drafters; the tensors of every model. */
+static const struct { const char *file, *header; } allowed[] = {{"src/draft/drafter.c", "draft/head/open/head_kind.h"},
                                                                {"src/model/model.c", "model/head/head_steps.h"},
-                                                               {"src/model/arch/arch_qwen_hybrid_test.c", "convert/convert.h"},
-                                                               {"src/train/options.h", "tools/tool_options.h"},
-                                                               {"src/train/train_main.c", "tools/tool_train.h"},
-                                                               {"src/train/learn/learn_kind.c", "tools/tool_train_kinds.h"},
-                                                               {"src/server/serve_main.c", "tools/tool_machines.h"},
-                                                               {"src/server/serve_main.c", "tools/tool_open.h"},
-                                                               {"src/server/serve_main.c", "tools/tool_serve.h"}};
+                                                               {"src/model/arch/arch_qwen_hybrid_test.c", "convert/convert.h"}};
 
-/* What the command may include beside hunch.h and base/. */
+/* What the programs may include beside hunch.h and base/. */
 static const char for_programs[] = "engine/program_files.h";
 
 /* Libraries beyond the C library: the module that CMake finds, its header, and the folders or files that may include it; tests may include
  * jansson too, and they alone cmocka. */
-static const struct { const char *module, *header, *place[13]; } libraries[] = {
+static const struct { const char *module, *header, *place[14]; } libraries[] = {
     {"jansson",
      "jansson.h",
-     {"src/base/json_load.", "src/format/", "src/text/", "src/grammar/", "src/calls/", "src/draft/shape/", "src/plan/", "src/tools/",
-      "src/train/", "src/server/", "bench/grammar_masks.c", "bench/load/", "bench/simulate/"}},
+     {"src/base/json_load.", "src/format/", "src/text/", "src/grammar/", "src/calls/", "src/draft/shape/", "src/plan/", "src/app/",
+      "src/cli/", "src/train/", "src/server/", "bench/grammar_masks.c", "bench/load/", "bench/simulate/"}},
     {"libpcre2-8", "pcre2.h", {"src/text/"}},
     {"libutf8proc", "utf8proc.h", {"src/text/"}},
-    {"libedit", "histedit.h", {"src/tools/tool_editor.c"}},
-    {"libmicrohttpd", "microhttpd.h", {"src/server/serve_http.c"}},
+    {"libedit", "histedit.h", {"src/cli/chat/tool_editor.c"}},
+    {"libmicrohttpd", "microhttpd.h", {"src/server/http/serve_http.c"}},
     {"volk", "volk.h", {"src/vulkan/"}},
     {"MPI", "mpi.h", {"src/mpi/", "bench/slow_links.c"}},
     {"cmocka", "cmocka.h", {NULL}}};
@@ -97,7 +90,10 @@ static int teardown(void **state) {
 
 /* The layer that a path below src/ belongs to: "ops/x86/rows_avx2.c" and "ops/ops.h" are both of ops. */
 static int layer_of(const char *path) {
-    int found = strncmp(path, "tools/", 6) == 0 ? TOOLS : strncmp(path, "server/", 7) == 0 ? SERVER : NOWHERE;
+    static const struct { const char *begin; int layer; } programs[] = {{"app/", APP}, {"cli/", CLI}, {"server/", SERVER}};
+    int found = NOWHERE;
+    for (int i = 0; i < 3; i++)
+        if (strncmp(path, programs[i].begin, strlen(programs[i].begin)) == 0) found = programs[i].layer;
     size_t longest = 0;
     for (int i = 0; i < LAYERS; i++) {
         size_t n = strlen(layers[i]);
@@ -133,16 +129,17 @@ static const char *include_wrong(const char *file, const char *name, bool quoted
     if (strncmp(file, "src/", 4) != 0 || strncmp(name, "hunch/", 6) == 0) return NULL;
     int from = layer_of(file + 4), to = layer_of(name);
     if (from == NOWHERE) return "the file is in no layer";
-    if (from == TOOLS)
-        return strncmp(name, "tool_", 5) == 0 || strncmp(name, "base/", 5) == 0 || strcmp(name, for_programs) == 0
-                   ? NULL : "tools see hunch.h and base/ only";
+    if (from == APP || from == CLI)
+        return to == APP || to == from || strncmp(name, "base/", 5) == 0 || strcmp(name, for_programs) == 0
+                   ? NULL : "programs see hunch.h and base/ only";
     if (has_suffix(file, "_test.c") && !strchr(name, '/')) return NULL; /* helpers of tests/ */
     if (has_suffix(file, "_test.c") && to >= 0 && same_layer(file + 4, name)) return NULL; /* a test uses all rooms of its layer */
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (strcmp(file, allowed[i].file) == 0 && strcmp(name, allowed[i].header) == 0) return NULL;
-    if (from == SERVER && to != SERVER) return strncmp(name, "base/", 5) == 0 ? NULL : "the server sees hunch.h and base/ only";
-    if (to == SERVER && from != SERVER) return "the server is above all layers";
-    if (to == TOOLS) return "the command is above all layers";
+    if (from == SERVER)
+        return to == SERVER || to == APP || strncmp(name, "base/", 5) == 0 ? NULL : "the server sees hunch.h and base/ only";
+    if (to == APP) return strncmp(file, "src/train/", 10) == 0 ? NULL : "programs are above all layers";
+    if (to == CLI || to == SERVER) return "programs are above all layers";
     if (to == NOWHERE) return "includes name their layer: \"base/mem.h\"";
     return to <= from ? NULL : "the arrow points up";
 }
@@ -184,33 +181,34 @@ static void test_the_rules(void **state) {
     assert_null(include_wrong("src/draft/a.c", "ops/ops.h", true));
     assert_null(include_wrong("src/model/a.c", "cache/cache.h", true));
     assert_null(include_wrong("src/base/a.c", "hunch/hunch.h", true));
-    assert_null(include_wrong("src/tools/a.c", "tool_open.h", true));
+    assert_null(include_wrong("src/cli/a.c", "app/tool_open.h", true));
     assert_non_null(include_wrong("src/base/a.c", "format/source.h", true));
     assert_non_null(include_wrong("src/ops/a.h", "model/pass.h", true));
     assert_non_null(include_wrong("src/cache/a.h", "model/pass.h", true));
-    assert_null(include_wrong("src/tools/a.c", "base/mem.h", true));
-    assert_null(include_wrong("src/tools/a.c", "hunch/hunch.h", true));
-    assert_non_null(include_wrong("src/tools/a.c", "format/find.h", true));
-    assert_non_null(include_wrong("src/tools/a.c", "engine/engine.h", true));
-    assert_null(include_wrong("src/tools/a.c", "engine/program_files.h", true));
-    assert_non_null(include_wrong("src/tools/a.c", "draft/drafter_files.h", true));
+    assert_null(include_wrong("src/cli/a.c", "base/mem.h", true));
+    assert_null(include_wrong("src/cli/a.c", "hunch/hunch.h", true));
+    assert_non_null(include_wrong("src/cli/a.c", "format/find.h", true));
+    assert_non_null(include_wrong("src/cli/a.c", "engine/engine.h", true));
+    assert_null(include_wrong("src/cli/a.c", "engine/program_files.h", true));
+    assert_non_null(include_wrong("src/cli/a.c", "draft/drafter_files.h", true));
     assert_non_null(include_wrong("src/engine/a.c", "train/math/team.h", true));
-    assert_non_null(include_wrong("src/tools/a.c", "train/math/team.h", true));
+    assert_non_null(include_wrong("src/cli/a.c", "train/math/team.h", true));
     assert_null(include_wrong("src/train/a.c", "engine/engine.h", true));
-    assert_null(include_wrong("src/train/options.h", "tools/tool_options.h", true));
-    assert_non_null(include_wrong("src/train/options.h", "tools/tool_help.h", true));
-    assert_non_null(include_wrong("src/train/a.c", "tools/tool_options.h", true));
-    assert_non_null(include_wrong("src/engine/a.c", "tools/tool_options.h", true));
+    assert_null(include_wrong("src/train/options.h", "app/tool_options.h", true));
+    assert_non_null(include_wrong("src/train/a.c", "cli/tool_rows.h", true));
+    assert_non_null(include_wrong("src/engine/a.c", "app/tool_options.h", true));
+    assert_non_null(include_wrong("src/app/a.c", "cli/tool_rows.h", true));
+    assert_null(include_wrong("src/app/a.c", "app/tool_options.h", true));
     assert_null(include_wrong("src/server/a.c", "server/a.h", true));
     assert_null(include_wrong("src/server/a.c", "base/mem.h", true));
     assert_null(include_wrong("src/server/a.c", "hunch/hunch.h", true));
-    assert_null(include_wrong("src/server/serve_main.c", "tools/tool_open.h", true));
-    assert_non_null(include_wrong("src/server/a.c", "tools/tool_open.h", true));
+    assert_null(include_wrong("src/server/a.c", "app/tool_open.h", true));
+    assert_non_null(include_wrong("src/server/a.c", "cli/tool_rows.h", true));
     assert_non_null(include_wrong("src/server/a.c", "engine/engine.h", true));
     assert_non_null(include_wrong("src/engine/a.c", "server/a.h", true));
-    assert_non_null(include_wrong("src/tools/a.c", "server/a.h", true));
+    assert_non_null(include_wrong("src/cli/a.c", "server/a.h", true));
     assert_non_null(include_wrong("src/server/a.c", "microhttpd.h", false));
-    assert_null(include_wrong("src/server/serve_http.c", "microhttpd.h", false));
+    assert_null(include_wrong("src/server/http/serve_http.c", "microhttpd.h", false));
     assert_non_null(include_wrong("src/base/a.c", "mem.h", true));
     assert_non_null(include_wrong("src/other/a.c", "base/mem.h", true));
     assert_non_null(include_wrong("src/ops/a.c", "pcre2.h", false));
@@ -223,8 +221,8 @@ static void test_the_rules(void **state) {
     assert_non_null(include_wrong("src/model/a.c", "jansson.h", false));
     assert_non_null(include_wrong("src/base/a.c", "jansson.h", false));
     assert_null(include_wrong("src/base/json_load.h", "jansson.h", false));
-    assert_null(include_wrong("src/tools/tool_editor.c", "histedit.h", false));
-    assert_non_null(include_wrong("src/tools/a.c", "histedit.h", false));
+    assert_null(include_wrong("src/cli/chat/tool_editor.c", "histedit.h", false));
+    assert_non_null(include_wrong("src/cli/a.c", "histedit.h", false));
     assert_non_null(include_wrong("src/ops/a.c", "cmocka.h", false));
     assert_null(include_wrong("src/ops/a_test.c", "cmocka.h", false));
     assert_null(include_wrong("src/engine/a_test.c", "fixture.h", true));
@@ -312,7 +310,7 @@ static bool header_is_public(const char *file) {
 
 /* Those of the layers that need nothing before them. */
 static bool header_is_internal(const char *file) {
-    if (strncmp(file, "src/", 4) != 0 || strncmp(file, "src/tools/", 10) == 0) return false;
+    if (strncmp(file, "src/", 4) != 0) return false;
     if (strstr(file, "/x86/") || strstr(file, "/arm/")) return false; /* need the flags of their level */
     if (has_suffix(file, "_tmpl.h")) return false;      /* bodies that a .c file gives types to */
     if (has_suffix(file, "_for_tests.h")) return false; /* come after cmocka */

@@ -8,7 +8,7 @@
 
 #include "fixture.h"
 #include "sample/sampler.h"
-#include "server/serve_parameters.h"
+#include "server/protocols/serve_parameters.h"
 #include "server/server_for_tests.h"
 
 typedef struct row {

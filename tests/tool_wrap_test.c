@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/tool_show.h"
-#include "tools/tool_wrap.h"
+#include "cli/show/tool_show.h"
+#include "cli/chat/tool_wrap.h"
 
 #define WIDE "\344\270\255" /* two columns */
 

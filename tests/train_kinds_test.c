@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 #include "fixture.h"
-#include "tools/tool_train_kinds.h"
+#include "app/tool_train_kinds.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 #define STORIES "models/stories260K/stories260K.f32.gguf"

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "draft/head/eagle3_head.h"
-#include "draft/head/head_form.h"
+#include "draft/head/kinds/eagle3_head.h"
+#include "draft/head/open/head_form.h"
 #include "ops/pack.h"
 #include "heads.h"
 #include "command.h"

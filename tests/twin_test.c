@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* twin_test.c - `--verify-exact` (tools/tool_twin.h): a session that is what plain decoding gives, one whose logits a planted fault changed
+/* twin_test.c - `--verify-exact` (cli/tool_twin.h): a session that is what plain decoding gives, one whose logits a planted fault changed
  * by a bit, and one whose tokens differ. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "base/fault.h"
 #include "fixture.h"
-#include "tools/tool_twin.h"
+#include "cli/tool_twin.h"
 
 static hunch_model *model;
 static hunch_engine_options options;

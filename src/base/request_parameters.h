@@ -4,7 +4,7 @@
  * protocols (server/), and the check of those of sampling (sample/sampling_check.c).
  *
  * To add one: its member of hunch_request, and a row. That is all of numbers (REAL, ABOVE, INT) and switches; other kinds are also read
- * by hand: lists in tools/tool_row_keys.c (list_take), they, LIMIT and INT64 in tools/tool_open.c, all of them in the server
+ * by hand: lists in cli/tool_row_keys.c (list_take), they, LIMIT and INT64 in app/tool_open.c, all of them in the server
  * (serve_parameters_read, serve_request.c). */
 #ifndef HN_REQUEST_PARAMETERS_H
 #define HN_REQUEST_PARAMETERS_H
@@ -12,8 +12,8 @@
 /* ROW(ID, MEMBER, KIND, LEAST, MOST,  KEY, SET,  SERVED, WHERE, NONE,  USUAL, OFF,  FLAG, COMMANDS, GROUP, VALUE, HELP)
  *   ID      the member of tool_options; of numbers of sampling also that of hunch_sampling
  *   MEMBER  of hunch_request
- *   KIND    as of flags (tools/tool_flags.h): REAL, ABOVE (LEAST itself is too small), INT, LIMIT (-1: none), INT64, SWITCH, TEXT, CHOICE
- *           (its words are tool_ID_names, declared in tools/tool_flags.h), TEXTS, INTS, BIASES
+ *   KIND    as of flags (app/tool_flags.h): REAL, ABOVE (LEAST itself is too small), INT, LIMIT (-1: none), INT64, SWITCH, TEXT, CHOICE
+ *           (its words are tool_ID_names, declared in app/tool_flags.h), TEXTS, INTS, BIASES
  *   KEY     of a row;  SET: in a chat;  NULL: it has none
  *   SERVED  the field of OpenAI's endpoints, as vLLM and llama.cpp name it; NULL: none
  *   WHERE   OPTIONS: every protocol has it by this name, Ollama's in its options; BODY: every protocol, in the body;
@@ -21,7 +21,7 @@
  *   NONE    a number that the server's clients send for "off", which is 0 here; 0: there is no such
  *   USUAL   what 0 in the member stands for, if that is not 0
  *   OFF     what messages say of the value that switches a number of sampling off
- *   FLAG, COMMANDS, GROUP, VALUE, HELP  as in tools/tool_flags.c, whose words these are */
+ *   FLAG, COMMANDS, GROUP, VALUE, HELP  as in app/tool_flags.c, whose words these are */
 #define HN_SAMPLING_NUMBERS(ROW)                                                                                                         \
     ROW(temperature, sampling.temperature, REAL, 0, 1000, "temperature", "temperature", "temperature", OPTIONS, 0, 0, "0: greedy",      \
         "--temperature", SAMPLED, SAMPLING | TOOL_BASIC, "T", "0 is greedy; default: the model's, else 0")                              \

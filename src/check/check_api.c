@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "draft/head/head_kind.h"
+#include "draft/head/open/head_kind.h"
 #include "check/head_check.h"
 #include "format/json_build.h"
 #include "base/json_load.h"

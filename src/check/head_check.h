@@ -3,7 +3,7 @@
  * better than a constant, on texts that the model generates), check_causes.c (whether it guesses better if read differently). */
 #ifndef HN_HEAD_CHECK_H
 #define HN_HEAD_CHECK_H
-#include "draft/head/head_reading.h"
+#include "draft/head/open/head_reading.h"
 #include "engine/engine.h"
 
 enum {

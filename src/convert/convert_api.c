@@ -4,7 +4,7 @@
 
 #include "convert/convert.h"
 #include "convert/head_to_gguf.h"
-#include "draft/head/head_kind.h"
+#include "draft/head/open/head_kind.h"
 
 void hunch_convert_options_defaults(hunch_convert_options *o) {
     if (o) memset(o, 0, sizeof *o);

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "convert/convert_private.h"
-#include "draft/head/head_alone.h"
+#include "draft/head/open/head_alone.h"
 #include "model/head/head_steps.h"
 
 typedef struct head_conversion {

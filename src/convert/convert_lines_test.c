@@ -9,7 +9,7 @@
 
 #include "convert/convert.h"
 #include "model/folder_for_tests.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #define MARK "\xE2\x96\x81"
 #define VOCAB                                                                                                                          \

@@ -3,7 +3,7 @@
  * pre-tokenizer. */
 #include "convert/convert_tokenizer.h"
 
-#include "text/space_mark.h"
+#include "text/normal/space_mark.h"
 
 #define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"

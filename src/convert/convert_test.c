@@ -16,7 +16,7 @@
 #include "convert/convert.h"
 #include "model/model.h"
 #include "model/arch/sampling_keys.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "model/folder_for_tests.h"
 
 #define MODELS HUNCH_TEST_DATA "/models"

@@ -6,7 +6,7 @@
 
 #include "format/gguf_writer.h"
 #include "format/source.h"
-#include "text/tokenizer_hf.h"
+#include "text/tokenizer/tokenizer_hf.h"
 
 /* Writes tokenizer.json and tokenizer_config.json as tokenizer.* keys; none if tokenizer.json is absent. vocab: rows of the
  * embedding. Errors: as of hn_convert. */

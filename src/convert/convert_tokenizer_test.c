@@ -12,8 +12,8 @@
 #include "base/random.h"
 #include "fixture.h"
 #include "convert/convert_tokenizer.h"
-#include "text/tokenizer_for_tests.h"
-#include "text/vectors_for_tests.h"
+#include "text/tokenizer/tokenizer_for_tests.h"
+#include "text/tokenizer/vectors_for_tests.h"
 
 static hn_source *open_source(const char *path) {
     hn_source *src;

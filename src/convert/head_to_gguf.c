@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_to_gguf.c - see head_to_gguf.h. A head is described (draft/head/head_alone.h), and written from that description
+/* head_to_gguf.c - see head_to_gguf.h. A head is described (draft/head/open/head_alone.h), and written from that description
  * (convert_head.c). */
 #include "convert/head_to_gguf.h"
 
@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "convert/convert.h"
-#include "draft/head/head_alone.h"
+#include "draft/head/open/head_alone.h"
 
 bool hn_head_is(const char *kind) {
     return kind && strcmp(kind, "model") != 0;

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "draft/drafter_files.h"
-#include "draft/head/head_kind.h"
+#include "draft/head/open/head_kind.h"
 
 /* Words that the engine replaces by drafters are SPECs as well. */
 static const char *const BY_ENGINE[] = {"none", "auto"};

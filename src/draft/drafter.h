@@ -19,7 +19,7 @@
 #include "draft/tree.h"
 #include "model/pass.h"
 #include "sample/sampler.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct hn_drafter hn_drafter;
 
@@ -176,7 +176,7 @@ struct hn_head_taps;
 typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const struct hn_head_names *names, hn_spec *spec,
                                          const hn_target_info *target, struct hn_head_taps *taps, hunch_error *err);
 
-/* What is known of a kind of draft head without opening one: how its files are recognised (head/head_kind.h), and what they hold. */
+/* What is known of a kind of draft head without opening one: how its files are recognised (head/open/head_kind.h), and what they hold. */
 typedef struct hn_head_facts {
     hn_head_describe describe;
     const struct hn_head_form *form[2]; /* forms of folders that only this kind has (model/head/head.h); NULL: none */

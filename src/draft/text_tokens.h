@@ -9,7 +9,7 @@
  */
 #ifndef HN_TEXT_TOKENS_H
 #define HN_TEXT_TOKENS_H
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* Tokens that follow the previous ones; ends: the text ends after them, and the next ones begin another. */
 typedef hunch_status (*hn_text_take)(void *user, const int32_t *ids, size_t n, bool ends, hunch_error *err);

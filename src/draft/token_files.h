@@ -2,7 +2,7 @@
 /* token_files.h - files that specify which tokens are likely (their forms: token_ranks.h). Untrusted until checked. */
 #ifndef HN_TOKEN_FILES_H
 #define HN_TOKEN_FILES_H
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* A list of tokens below `vocab`, each once: id [vocab], *n of them, 1 or more. HUNCH_REFUSED, HUNCH_FAILED. */
 hunch_status hn_token_file_ids(const char *path, int vocab, int32_t *id, int *n, hunch_error *err);

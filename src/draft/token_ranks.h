@@ -16,7 +16,7 @@
  */
 #ifndef HN_TOKEN_RANKS_H
 #define HN_TOKEN_RANKS_H
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct hn_token_selection {
     int n;                  /* how many */

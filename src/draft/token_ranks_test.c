@@ -12,7 +12,7 @@
 
 #include "draft/token_ranks.h"
 #include "format/torch_for_tests.h"
-#include "text/tokenizer_for_tests.h"
+#include "text/tokenizer/tokenizer_for_tests.h"
 
 enum { VOCAB = 16 }; /* of the model: two more than the tokenizer has */
 static hunch_error error;

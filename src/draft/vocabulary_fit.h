@@ -3,7 +3,7 @@
  * (contract C6). */
 #ifndef HN_VOCABULARY_FIT_H
 #define HN_VOCABULARY_FIT_H
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct hn_vocabulary {
     const char *name;              /* of the model, for the message; NULL or empty: none */

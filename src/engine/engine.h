@@ -24,7 +24,7 @@
 #include "plan/controller.h"
 #include "sample/budget.h"
 #include "text/jinja/template.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "calls/calls.h"
 #include "verify/verify.h"
 

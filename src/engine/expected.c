@@ -4,8 +4,8 @@
 
 #include "engine/program_files.h"
 #include "model/arch/arch.h"
-#include "draft/head/head_alone.h"
-#include "draft/head/head_kind.h"
+#include "draft/head/open/head_alone.h"
+#include "draft/head/open/head_kind.h"
 #include "model/head/head_steps.h"
 
 typedef struct listing {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "draft/head/head_kind.h"
+#include "draft/head/open/head_kind.h"
 #include "convert/head_to_gguf.h"
 #include "engine/engine.h"
 #include "base/json_load.h"

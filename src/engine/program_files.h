@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program_files.h - what hunch's own programs ask beside hunch.h: which files they must not overwrite, which downloads there are,
- * and help for drafters. The
- * programs are linked with libhunch.a; libhunch.so does not export these. The only header of a layer above base/ that src/tools/ may
- * include (tests/layers_test.c). */
+ * and help for drafters. The programs are linked with libhunch.a; libhunch.so does not export these. The only header of a layer above
+ * base/ that src/app/ and src/cli/ may include (tests/layers_test.c). */
 #ifndef HN_PROGRAM_FILES_H
 #define HN_PROGRAM_FILES_H
 #include "draft/drafter_files.h"

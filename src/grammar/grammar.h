@@ -8,7 +8,7 @@
 #ifndef HN_GRAMMAR_H
 #define HN_GRAMMAR_H
 #include "base/status.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct hn_grammar hn_grammar;
 

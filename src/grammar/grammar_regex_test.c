@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "grammar/grammar_for_tests.h"
-#include "text/pattern.h"
+#include "text/split/pattern.h"
 
 /* Of the whole text. */
 static const grammar_case cases[] = {

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "grammar/regex.h"
-#include "text/characters.h"
+#include "text/normal/characters.h"
 
 static bool is_digit(uint32_t c) {
     return hn_char_is_digit(c);

@@ -4,7 +4,7 @@
  * found by their bytes, as answers are split by them (hunch_split_next), whatever tokens they are written in. */
 #ifndef HN_BUDGET_H
 #define HN_BUDGET_H
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct hn_budget {
     const hn_tokenizer *tokenizer;

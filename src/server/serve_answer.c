@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "server/serve_blocks.h"
+#include "server/protocols/serve_blocks.h"
 #include "server/serve_tools.h"
 
 bool serve_answer_failed(const serve_call *c, serve_error *err) {

@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include "hunch/hunch.h"
-#include "server/serve_bytes.h"
+#include "server/http/serve_bytes.h"
 #include "server/serve_thinking.h"
-#include "server/serve_work.h"
+#include "server/http/serve_work.h"
 
 struct serve_call;
 struct serve_server;

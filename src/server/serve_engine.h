@@ -6,7 +6,7 @@
 #define HN_SERVE_ENGINE_H
 
 #include "server/serve_call.h"
-#include "server/serve_error.h"
+#include "server/protocols/serve_error.h"
 #include "server/serve_metrics.h"
 
 typedef struct serve_engine serve_engine;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "server/serve_bytes.h"
-#include "server/serve_fields.h"
+#include "server/http/serve_bytes.h"
+#include "server/protocols/serve_fields.h"
 
 static bool twice(const serve_form *s, const char *field, serve_error *err) {
     return s->given ? !serve_fail(err, 400, field, "%s and %s: expected one of them", s->field, field) : false;

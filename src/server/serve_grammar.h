@@ -5,7 +5,7 @@
 #define HN_SERVE_GRAMMAR_H
 
 #include "server/serve_call.h"
-#include "server/serve_fields.h"
+#include "server/protocols/serve_fields.h"
 
 /* What an answer has to look like, before it is a grammar. */
 typedef struct serve_form {

@@ -3,7 +3,7 @@
 #ifndef HN_SERVE_METRICS_H
 #define HN_SERVE_METRICS_H
 
-#include "server/serve_bytes.h"
+#include "server/http/serve_bytes.h"
 #include "server/serve_call.h"
 
 typedef struct serve_metrics serve_metrics;

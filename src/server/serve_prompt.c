@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "server/serve_about.h"
+#include "server/protocols/serve_about.h"
 
 /* An error of the library. */
 static bool failed(serve_error *err, const serve_view *v, const char *field, const hunch_error *why) {

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "server/serve_parameters.h"
+#include "server/protocols/serve_parameters.h"
 #include "server/serve_prompt.h"
-#include "server/serve_speculation.h"
+#include "server/protocols/serve_speculation.h"
 #include "server/serve_tools.h"
 
 enum { MOST_TOP = 20, MOST_SALT = 200 }; /* MOST_TOP: of OpenAI, top_logprobs of chats */

@@ -4,9 +4,9 @@
 #define HN_SERVE_SERVER_H
 
 #include "server/serve_engine.h"
-#include "server/serve_keys.h"
+#include "server/http/serve_keys.h"
 #include "server/serve_metrics.h"
-#include "server/serve_protocol.h"
+#include "server/protocols/serve_protocol.h"
 
 typedef struct serve_log serve_log;
 

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "server/serve_answer.h"
-#include "server/serve_socket.h"
+#include "server/http/serve_socket.h"
 
 enum { SILENT_SECONDS = 10 }; /* after which a stream sends a comment */
 #define LEAST_SECONDS 1e-6   /* of a deadline that has passed: 0 would be none */

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "server/serve_about.h"
+#include "server/protocols/serve_about.h"
 #include "server/serve_answer.h"
-#include "server/serve_endpoints.h"
-#include "server/serve_openai.h"
+#include "server/protocols/serve_endpoints.h"
+#include "server/protocols/serve_openai.h"
 #include "server/serve_prompt.h"
 
 /* ---- tokens -------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #define HN_SERVE_THINKING_H
 
 #include "hunch/hunch.h"
-#include "server/serve_bytes.h"
+#include "server/http/serve_bytes.h"
 
 typedef enum serve_block_kind { SERVE_BLOCK_NONE, SERVE_BLOCK_THINKING, SERVE_BLOCK_TEXT, SERVE_BLOCK_CALL } serve_block_kind;
 typedef struct serve_block {

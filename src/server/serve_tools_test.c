@@ -13,8 +13,8 @@
 #include "base/utf8.h"
 #include "fixture.h"
 #include "server/serve_answer.h"
-#include "server/serve_openai.h"
-#include "server/serve_protocol.h"
+#include "server/protocols/serve_openai.h"
+#include "server/protocols/serve_protocol.h"
 #include "server/serve_tools.h"
 
 static hunch_model *model;

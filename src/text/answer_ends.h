@@ -3,7 +3,7 @@
  * special wrote it as a plain one, and the model was trained to end with it all the same. The texts are those of llama.cpp. */
 #ifndef HN_ANSWER_ENDS_H
 #define HN_ANSWER_ENDS_H
-#include "text/tokenizer_private.h"
+#include "text/tokenizer/tokenizer_private.h"
 
 enum { HN_FILL_ENDS = 3 }; /* of fill-in-the-middle: padding, repository, file */
 

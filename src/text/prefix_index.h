@@ -2,7 +2,7 @@
 /* prefix_index.h - finds which of many strings a text begins with, shortest first. Read-only after hn_prefix_index_finish. */
 #ifndef HN_PREFIX_INDEX_H
 #define HN_PREFIX_INDEX_H
-#include "text/token_map.h"
+#include "text/tokenizer/token_map.h"
 
 typedef struct hn_prefix_index {
     hn_piece *pieces; /* sorted by their bytes: those with a common prefix are neighbours */

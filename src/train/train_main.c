@@ -10,7 +10,7 @@
 #include "train/cmd_trie.h"
 #include "train/outputs.h"
 #include "train/progress_line.h"
-#include "tools/tool_train.h"
+#include "app/tool_train.h"
 
 static volatile int stop;
 

@@ -8,7 +8,7 @@ file(ARCHIVE_EXTRACT INPUT ${HUNCH_FUZZ_CORPUS} DESTINATION ${CMAKE_BINARY_DIR}/
 set(files ${HUNCH_CMD}) # the command without its main, for targets that call it
 list(FILTER files EXCLUDE REGEX "/main\\.c$")
 add_library(fuzz_command OBJECT EXCLUDE_FROM_ALL ${files})
-target_link_libraries(fuzz_command PRIVATE hunch_flags ${HUNCH_CMD_NEEDS})
+target_link_libraries(fuzz_command PRIVATE hunch_app ${HUNCH_CMD_NEEDS})
 
 if(HUNCH_FUZZ) # kernels see no file, and take minutes to compile when watched
   file(GLOB files src/ops/x86/*.c)
@@ -55,8 +55,8 @@ foreach(f ${HUNCH_FUZZ_TARGETS})
   add_dependencies(fuzz_all ${name})
 endforeach()
 foreach(name fuzz_prompts fuzz_lines)
-  target_include_directories(${name} PRIVATE src/tools)
-  target_link_libraries(${name} PRIVATE fuzz_command hunch_flags)
+  target_include_directories(${name} PRIVATE src)
+  target_link_libraries(${name} PRIVATE fuzz_command hunch_app)
 endforeach()
 target_sources(fuzz_dart_trie PRIVATE src/train/data/dart_trie.c src/train/data/trie_build.c)
 if(TARGET hunch_serve)

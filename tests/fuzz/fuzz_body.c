@@ -10,7 +10,7 @@
 #include "fuzz_tiny.h"
 #include "base/clock.h"
 #include "server/serve_answer.h"
-#include "server/serve_fields.h"
+#include "server/protocols/serve_fields.h"
 
 enum { CONTEXT = 48, PARALLEL = 4 };
 

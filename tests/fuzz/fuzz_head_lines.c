@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "server/serve_address.h"
-#include "server/serve_head.h"
+#include "server/http/serve_address.h"
+#include "server/http/serve_head.h"
 
 enum { MOST_LINES = 64 };
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "tools/tool_commands.h"
+#include "app/tool_commands.h"
 #include "fuzz_tiny.h"
 
 enum { MOST_BYTES = 400 };

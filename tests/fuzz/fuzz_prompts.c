@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "tools/tool_commands.h"
-#include "tools/tool_prompts.h"
+#include "app/tool_commands.h"
+#include "cli/tool_prompts.h"
 
 static void code_check(int code) {
     FUZZ_MUST(code == HUNCH_OK || code == HUNCH_USAGE || code == HUNCH_REFUSED);

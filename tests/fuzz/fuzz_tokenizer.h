@@ -4,7 +4,7 @@
 #define HN_FUZZ_TOKENIZER_H
 #include "base/mem.h"
 #include "fuzz_source.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 static inline void fuzz_pieces(const hn_tokenizer *t) {
     int vocab = hn_tokenizer_vocab(t);

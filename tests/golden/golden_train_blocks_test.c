@@ -11,7 +11,7 @@
 #include "golden/train_golden.h"
 #include "train/math/adamw.h"
 #include "train/nets/block_net.h"
-#include "train/math/loss.h"
+#include "train/math/loss/loss.h"
 
 enum { BATCHES = 2 };
 

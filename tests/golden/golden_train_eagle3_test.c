@@ -11,7 +11,7 @@
 #include "golden/train_golden.h"
 #include "train/math/adamw.h"
 #include "train/nets/eagle3_net.h"
-#include "train/math/loss.h"
+#include "train/math/loss/loss.h"
 
 static int open_eagle3(void **state) {
     (void)state;

@@ -10,8 +10,8 @@
 
 #include "golden/train_golden.h"
 #include "train/math/adamw.h"
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
 
 static int open_operations(void **state) {
     (void)state;

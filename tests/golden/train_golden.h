@@ -4,7 +4,7 @@
 #ifndef HN_TESTS_TRAIN_GOLDEN_H
 #define HN_TESTS_TRAIN_GOLDEN_H
 #include "golden/golden.h"
-#include "train/math/attention_back.h"
+#include "train/math/layers/attention_back.h"
 #include "train/math/numbers_for_tests.h"
 
 enum { MOST_ROWS = 128, MOST_IDS = 128 };

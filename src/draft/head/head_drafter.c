@@ -5,10 +5,10 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "draft/head/head_loading.h"
+#include "draft/head/open/head_loading.h"
 #include "draft/head/head_passes.h"
-#include "draft/head/head_reading.h"
-#include "draft/head/head_trees.h"
+#include "draft/head/open/head_reading.h"
+#include "draft/head/trees/head_trees.h"
 
 typedef struct head_state {
     hn_head_passes passes; /* first: tests read it as the state */

@@ -5,7 +5,7 @@
 #define HN_HEAD_ROUND_H
 #include "draft/draft_dist.h"
 #include "draft/head/head_force.h"
-#include "draft/head/head_options.h"
+#include "draft/head/open/head_options.h"
 #include "draft/head/head_passes.h"
 #include "draft/shape/head_tree.h"
 

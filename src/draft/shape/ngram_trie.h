@@ -14,7 +14,7 @@
 #ifndef HN_NGRAM_TRIE_H
 #define HN_NGRAM_TRIE_H
 #include "base/file.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { HN_TRIE_ORDER = 3, HN_TRIE_CONTEXT = HN_TRIE_ORDER - 1, HN_TRIE_VERSION = 1 };
 #define HN_TRIE_MAGIC "HUNCHTRI"

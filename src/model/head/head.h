@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head.h - a draft head: a few layers that read a target's features, with weights of their own; what their file lacks
- * they borrow from the target. The drafter of each kind (draft/head/drafter_eagle.c, ...) specifies its files; a pass is
+ * they borrow from the target. The drafter of each kind (draft/head/kinds/drafter_eagle.c, ...) specifies its files; a pass is
  * that of any model (pass.h). */
 #ifndef HN_HEAD_H
 #define HN_HEAD_H

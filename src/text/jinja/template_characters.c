@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 
 #include "base/utf8.h"
-#include "text/characters.h"
+#include "text/normal/characters.h"
 #include "text/jinja/template_private.h"
 #include "text/jinja/template_tables.h"
 

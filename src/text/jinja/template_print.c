@@ -8,7 +8,7 @@
 
 #include "base/shortest.h"
 #include "base/utf8.h"
-#include "text/characters.h"
+#include "text/normal/characters.h"
 #include "text/jinja/template_private.h"
 
 enum { FLOAT_STEPS = 64 }; /* several precisions are tried */

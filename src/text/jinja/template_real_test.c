@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "text/jinja/template.h"
-#include "text/vectors_for_tests.h"
+#include "text/tokenizer/vectors_for_tests.h"
 
 enum { CASES = 416, REFUSED = 13 };
 

@@ -14,7 +14,7 @@
 #include "base/run_mode_for_tests.h"
 #include "base/utf8.h"
 #include "text/jinja/template.h"
-#include "text/vectors_for_tests.h"
+#include "text/tokenizer/vectors_for_tests.h"
 
 #define NOW "2026-01-02 03:04:05"
 

@@ -23,7 +23,7 @@
 #include "train/data/features.h"
 #include "train/learn/learn_kind.h"
 #include "train/data/make_texts.h"
-#include "train/math/product.h"
+#include "train/math/product/product.h"
 #include "train/data/target_rows.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 

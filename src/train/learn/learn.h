@@ -6,9 +6,9 @@
 #ifndef HN_LEARN_H
 #define HN_LEARN_H
 #include "engine/engine.h"
-#include "train/math/attention_back.h"
-#include "train/math/choose_clusters.h"
-#include "train/math/divergence.h"
+#include "train/math/layers/attention_back.h"
+#include "train/math/loss/choose_clusters.h"
+#include "train/math/loss/divergence.h"
 #include "train/data/features.h"
 #include "train/learn/picture.h"
 

@@ -8,8 +8,8 @@
 #include "base/random.h"
 #include "train/data/hold_out.h"
 #include "train/learn/learn_private.h"
-#include "train/math/loss.h"
-#include "train/math/product.h"
+#include "train/math/loss/loss.h"
+#include "train/math/product/product.h"
 
 /* ---- texts in pieces ---------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "base/json_load.h"
-#include "tools/tool_train_kinds.h"
+#include "app/tool_train_kinds.h"
 
 #define KIND(id, name, about) &hn_learn_##id,
 static const hn_learn_kind *const kinds[] = {TOOL_TRAIN_KINDS(KIND)};

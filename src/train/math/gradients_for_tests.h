@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "train/math/attention_back.h"
+#include "train/math/layers/attention_back.h"
 #include "train/math/numbers_for_tests.h"
 
 _Static_assert(sizeof(hn_real) == sizeof(double), "the floor compiled with double");

@@ -3,7 +3,7 @@
 #include "train/math/team.h"
 
 #include "base/mem.h"
-#include "train/math/product_kernels.h"
+#include "train/math/product/product_kernels.h"
 
 hunch_status hn_team_open(hn_team *t, hn_pool *pool, hn_isa isa, hn_products products, size_t scratch_count,
                           hunch_error *err) {

@@ -11,7 +11,7 @@
 #define HN_BLOCK_PLAN_H
 #include <stdint.h>
 
-#include "train/math/block_attention.h"
+#include "train/math/layers/block_attention.h"
 
 typedef struct hn_block_plan {
     int most_rows;       /* of texts in a batch */

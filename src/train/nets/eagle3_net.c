@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
 #include "train/nets/unrolled.h"
 
 struct hn_eagle3_net {

@@ -13,8 +13,8 @@
  * target's distribution, with clusters that of cluster_loss.h; the whole loss is the sum of decay^k times the loss of step k. */
 #ifndef HN_EAGLE3_NET_H
 #define HN_EAGLE3_NET_H
-#include "train/math/attention_back.h"
-#include "train/math/cluster_loss.h"
+#include "train/math/layers/attention_back.h"
+#include "train/math/loss/cluster_loss.h"
 #include "train/math/parts.h"
 #include "train/nets/net_batch.h"
 

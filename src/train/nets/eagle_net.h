@@ -14,7 +14,7 @@
  * implemented: HASS's loss on the likeliest tokens only, biases of q, k and v. */
 #ifndef HN_EAGLE_NET_H
 #define HN_EAGLE_NET_H
-#include "train/math/attention_back.h"
+#include "train/math/layers/attention_back.h"
 #include "train/math/parts.h"
 #include "train/nets/net_batch.h"
 

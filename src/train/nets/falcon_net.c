@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
-#include "train/math/lstm.h"
-#include "train/math/product.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
+#include "train/math/layers/lstm.h"
+#include "train/math/product/product.h"
 
 struct hn_falcon_net {
     hn_room room;

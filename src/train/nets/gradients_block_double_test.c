@@ -10,7 +10,7 @@
 
 #include "train/nets/block_net.h"
 #include "train/math/gradients_for_tests.h"
-#include "train/math/loss.h"
+#include "train/math/loss/loss.h"
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 

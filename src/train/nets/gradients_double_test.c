@@ -14,8 +14,8 @@
 #include "train/nets/eagle3_net.h"
 #include "train/nets/eagle_net.h"
 #include "train/math/gradients_for_tests.h"
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
 #include "train/nets/mtp_net.h"
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */

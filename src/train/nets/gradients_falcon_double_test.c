@@ -9,8 +9,8 @@
 
 #include "train/nets/falcon_net.h"
 #include "train/math/gradients_for_tests.h"
-#include "train/math/loss.h"
-#include "train/math/lstm.h"
+#include "train/math/loss/loss.h"
+#include "train/math/layers/lstm.h"
 
 /* ---- the LSTM's layer ---------------------------------------------------------------------------------------------------- */
 

@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 
-#include "train/math/activations.h"
+#include "train/math/layers/activations.h"
 #include "train/math/gradients_for_tests.h"
-#include "train/math/loss.h"
+#include "train/math/loss/loss.h"
 #include "train/nets/medusa_net.h"
 #include "train/nets/meta_net.h"
 #include "train/nets/mlp_net.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "train/math/gradients_for_tests.h"
-#include "train/math/loss.h"
+#include "train/math/loss/loss.h"
 #include "train/nets/student_net.h"
 
 static const char *const names[] = {"forward", "reverse", "jsd", "tvd"};

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "train/math/activations.h"
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
+#include "train/math/layers/activations.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
 #include "train/math/parts.h"
-#include "train/math/product.h"
+#include "train/math/product/product.h"
 
 enum { MOST_BLOCKS = 16 };
 

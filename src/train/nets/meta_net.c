@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
 #include "train/math/parts.h"
-#include "train/math/product.h"
+#include "train/math/product/product.h"
 
 struct hn_meta_net {
     hn_room room;

@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "train/math/activations.h"
-#include "train/math/attention_back.h"
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
+#include "train/math/layers/activations.h"
+#include "train/math/layers/attention_back.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
 #include "train/math/parts.h"
 
 static const hn_real eps = (hn_real)1e-6;

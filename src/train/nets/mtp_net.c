@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "train/math/layers_back.h"
-#include "train/math/loss.h"
-#include "train/math/product.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/loss/loss.h"
+#include "train/math/product/product.h"
 #include "train/nets/unrolled.h"
 
 /* Data of each step beside the unrolled layer. */

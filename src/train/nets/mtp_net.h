@@ -18,7 +18,7 @@
  * same text up to themselves, and each reads module k - 1's output of the same row. */
 #ifndef HN_MTP_NET_H
 #define HN_MTP_NET_H
-#include "train/math/attention_back.h"
+#include "train/math/layers/attention_back.h"
 #include "train/math/parts.h"
 #include "train/nets/net_batch.h"
 

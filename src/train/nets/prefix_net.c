@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "train/math/activations.h"
-#include "train/math/gru.h"
-#include "train/math/layers_back.h"
-#include "train/math/product.h"
+#include "train/math/layers/activations.h"
+#include "train/math/layers/gru.h"
+#include "train/math/layers/layers_back.h"
+#include "train/math/product/product.h"
 
 void hn_prefix_lay_out(hn_prefix_net *n, hn_room *r) {
     const int size = n->shape.state, rows = size ? n->places * n->most_blocks : 0, drafts = size ? n->most_drafts : 0;

@@ -10,7 +10,7 @@
  * (block_net.c). */
 #ifndef HN_STACK_H
 #define HN_STACK_H
-#include "train/math/block_attention.h"
+#include "train/math/layers/block_attention.h"
 #include "train/math/parts.h"
 #include "train/math/room.h"
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/math/layers_back.h"
+#include "train/math/layers/layers_back.h"
 #include "train/math/parts.h"
-#include "train/math/product.h"
+#include "train/math/product/product.h"
 
 /* ---- parts --------------------------------------------------------------------------------------------------------- */
 

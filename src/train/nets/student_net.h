@@ -8,7 +8,7 @@
  * target's after its token. The loss is the weighted mean over rows of a divergence of q from the distribution. */
 #ifndef HN_STUDENT_NET_H
 #define HN_STUDENT_NET_H
-#include "train/math/divergence.h"
+#include "train/math/loss/divergence.h"
 #include "train/math/parts.h"
 #include "train/nets/net_batch.h"
 #include "train/nets/stack.h"

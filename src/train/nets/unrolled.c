@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "train/math/layers_back.h"
+#include "train/math/layers/layers_back.h"
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 

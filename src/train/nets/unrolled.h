@@ -9,7 +9,7 @@
  * gradient of a step's keys and values is complete at the step's own turn, since only it and later steps read them. */
 #ifndef HN_UNROLLED_H
 #define HN_UNROLLED_H
-#include "train/math/attention_back.h"
+#include "train/math/layers/attention_back.h"
 #include "train/math/parts.h"
 #include "train/math/room.h"
 

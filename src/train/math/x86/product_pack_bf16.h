@@ -7,7 +7,7 @@
 #include <immintrin.h>
 
 #include "ops/unroll.h"
-#include "train/math/product_kernels.h"
+#include "train/math/product/product_kernels.h"
 
 enum { HN_PAIRS = 16 }; /* pairs of a vector: HN_MAX_GROUP terms */
 
