@@ -12,6 +12,7 @@
 #include "ops/cpu_mem.h"
 #include "bits.h"
 #include "ops/delta.h"
+#include "engine/scheduling.h"
 
 #define HYBRID "goldens/qwen3_5-dense"
 enum { ROWS = 160, MOST_TREE = 12, PAGE = 16 };

@@ -10,6 +10,7 @@
 #include "document_checks.h"
 #include "model/head/head.h"
 #include "random_head.h"
+#include "engine/round.h"
 
 static int setup(void **state) {
     text_files_find();

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "random_head.h"
 #include "random_steps.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/pass_costs.h"
 #include "fixture.h"
 #include "format/bytes_for_tests.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "faults.h"
 #include "random_head.h"
 #include "random_steps.h"

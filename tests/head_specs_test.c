@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "draft/head/head_passes.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "model/folder_for_tests.h"
 

@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "draft/head/head_passes.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 
 #define HEADS_LLAMA "goldens-heads/targets/llama-a"

@@ -6,7 +6,7 @@
 #ifndef HN_TEST_HYBRID_GRID_H
 #define HN_TEST_HYBRID_GRID_H
 #include "base/random.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "toy_mixers.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "engine/engine.h"
+#include "engine/round.h"
 #include "fixture.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 
 enum { MOST = 12, PROMPT = 120, IDLE_ROUNDS = 3 };

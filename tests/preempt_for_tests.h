@@ -3,7 +3,7 @@
  * cmocka and fixture.h. */
 #ifndef HN_TEST_PREEMPT_H
 #define HN_TEST_PREEMPT_H
-#include "engine/engine.h"
+#include "engine/session.h"
 
 /* Between rounds: the youngest of several placed texts loses its place. */
 HELPER void preempt_youngest(hunch_engine *e) {

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/pass_costs.h"
+#include "engine/prefixes.h"
 #include "fixture.h"
 #include "goldens.h"
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "preempt_for_tests.h"
 

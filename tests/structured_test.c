@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <regex.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "preempt_for_tests.h"
 #include "schema_for_tests.h"

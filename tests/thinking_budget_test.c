@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "preempt_for_tests.h"
 

@@ -9,6 +9,7 @@
 #include "check/head_check.h"
 #include "format/json_build.h"
 #include "base/json_load.h"
+#include "engine/drafting.h"
 
 typedef struct check {
     hunch_model *model;

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "check/head_check.h"
+#include "engine/session.h"
 
 enum { NEW_TOKENS = 192 * HN_CHECK_TEXTS, SECONDS = 20 }; /* of all texts together */
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "draft/text/lookahead_size.h"
-#include "engine/engine.h"
+#include "engine/drafting.h"
+#include "engine/pass_costs.h"
 #include "format/find_heads.h"
 
 static void left_out(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 
 enum { SESSIONS = 4, PLACES = 3, CONTEXT = 96, PAGE = 16, TOKENS = 14, PROMPT = 20 };

@@ -9,7 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/pass_costs.h"
 #include "model/kv_groups.h"
 #include "ops/pack.h"
 

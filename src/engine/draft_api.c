@@ -3,7 +3,10 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "engine/drafting.h"
+#include "engine/pass_costs.h"
 #include "engine/round.h"
+#include "engine/scheduling.h"
 
 /* The probability of a token in the proposal: see hunch_draft_node.q. */
 static double proposal_probability(const hunch_engine *e, const hn_round_draft *d) {

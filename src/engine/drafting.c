@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/least.h"
+#include "engine/drafting.h"
+#include "engine/pass_costs.h"
 #include "engine/round.h"
 #include "plan/tree_rows.h"
 #include "sample/constraint.h"

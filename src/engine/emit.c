@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/scheduling.h"
 #include "engine/repeats.h"
 #include "sample/constraint.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.c - opening an engine (pool, runner, drafters) and its sessions; scheduler.c decides which sessions have a place. */
-#include "engine/engine.h"
+#include "engine/drafting.h"
+#include "engine/pass_costs.h"
+#include "engine/statistics.h"
 
 #include <assert.h>
 #include <string.h>

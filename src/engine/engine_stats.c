@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine_stats.c - the numbers of an engine: what it is doing, and counters over all its sessions. */
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/statistics.h"
 
 hunch_status hn_stats_open(hunch_engine *e, hunch_error *err) {
     const size_t n = (size_t)e->n_drafters;

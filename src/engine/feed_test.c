@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 
 enum { SEQS = 3, CONTEXT = 64, HIDDEN = 64, MOST_FEATURES = 3, LISTENERS = 2 };

@@ -8,7 +8,7 @@
 
 #include "base/least.h"
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "grammar/grammar_build.h"
 
 enum { USUAL_BYTES = 256 << 20 };

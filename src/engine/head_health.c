@@ -2,7 +2,7 @@
 /* head_health.c - whether the draft heads and draft models of a text are what they seem: one that is nearly never right drafts no more for
  * it, and the user is told, as of a head that is right more often than heads are. Decided by past rounds, of first positions alone, so it
  * changes no text. */
-#include "engine/engine.h"
+#include "engine/drafting.h"
 #include "engine/repeats.h"
 
 enum { ENOUGH = 64, MANY = 256, PIECE = 16 };

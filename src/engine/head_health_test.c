@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/drafting.h"
 
 enum { TOKENS = 600 };
 

@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "draft/head/open/head_kind.h"
 #include "convert/head_to_gguf.h"
-#include "engine/engine.h"
+#include "engine/pass_costs.h"
+#include "engine/session.h"
 #include "base/json_load.h"
 
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {

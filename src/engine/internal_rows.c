@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* internal_rows.c - the internal sequence, which is no session's: hunch_evaluate reads a text with it, hunch_draft drafts with it, and
  * measuring keeps rows in it from call to call, so that a context is computed once for all measurements after it. */
-#include "engine/engine.h"
+#include "engine/pass_costs.h"
+#include "engine/scheduling.h"
 
 void hn_internal_begin(hunch_engine *e) {
     hn_internal_end(e);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/pass_costs.h"
 #include "model/ffns.h"
 #include "model/mixers.h"
 #include "ops/machine.h"

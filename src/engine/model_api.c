@@ -9,6 +9,7 @@
 #include "engine/program_files.h"
 #include "model/kv_groups.h"
 #include "text/build_info.h"
+#include "engine/loaded_model.h"
 
 const char *hunch_version(void) {
     return HUNCH_VERSION;

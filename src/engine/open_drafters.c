@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/drafting.h"
 #include "engine/machines.h"
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------- */

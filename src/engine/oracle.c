@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/drafting.h"
 
 enum { KEPT_TEXTS = 512 };
 

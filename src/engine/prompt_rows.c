@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/prefixes.h"
 
 static bool asks(const hunch_session *s) {
     return s->request.prompt_logprobs || s->request.pooling != HUNCH_POOL_NONE;

@@ -6,7 +6,7 @@
 #include "base/keyed_hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "engine/engine.h"
+#include "engine/prefixes.h"
 #include "sample/constraint.h"
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m) {

@@ -15,7 +15,12 @@
 
 #include "base/fault.h"
 #include "base/least.h"
+#include "engine/drafting.h"
+#include "engine/pass_costs.h"
+#include "engine/prefixes.h"
 #include "engine/round.h"
+#include "engine/scheduling.h"
+#include "engine/statistics.h"
 #include "sample/constraint.h"
 
 static bool prefilling(const hunch_session *s) {

@@ -5,7 +5,7 @@
  */
 #ifndef HN_ROUND_H
 #define HN_ROUND_H
-#include "engine/engine.h"
+#include "engine/session.h"
 
 /* A pass that is being put together. */
 typedef struct hn_batch {
@@ -36,4 +36,8 @@ void hn_batch_end(hunch_engine *e, hn_batch *b);
 bool hn_session_is_matched(const hunch_session *s);
 /* The best token after row i of the session's tree; -1: no logit is a number. */
 int32_t hn_tree_best(const hunch_session *s, int row);
+/* Rows of prompts that a round reads beside decoding texts with so many rows; 0: as many as a pass takes. */
+int hn_prompt_budget(const hunch_engine *e, int beside);
+/* One round over the given placed and running sessions. */
+hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
 #endif

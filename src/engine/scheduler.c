@@ -2,7 +2,8 @@
 /* scheduler.c - which sessions have a place: by priority, then by age, and none waits for ever; when pages run out a paused session, else
  * the youngest of the lowest priority is preempted and its rows are computed again later (by contract C2 with the same text). */
 #include "base/least.h"
-#include "engine/engine.h"
+#include "engine/prefixes.h"
+#include "engine/scheduling.h"
 
 /* ---- admission --------------------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,10 @@
 /* session.c - the life of a session: open, wait, a place, preempted, cancelled, closed. Which session has a place when is decided in
  * scheduler.c, what is emitted in emit.c, what was asked for in request.c. */
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/drafting.h"
+#include "engine/pass_costs.h"
+#include "engine/prefixes.h"
+#include "engine/scheduling.h"
 
 /* ---- open ------------------------------------------------------------------------------------------------------------- */
 

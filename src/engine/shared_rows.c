@@ -3,7 +3,9 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/drafting.h"
+#include "engine/prefixes.h"
+#include "engine/scheduling.h"
 
 static void publish(hunch_session *s, void (*enter)(hn_cache *c, int seq, const int32_t *text, const int *valid)) {
     hunch_engine *e = s->engine;

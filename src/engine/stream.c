@@ -3,7 +3,7 @@
  *
  * Callbacks run when the round is over and every session is in a consistent state, so they may open, cancel and close sessions; the
  * list of sessions with on_output is doubly linked and has a cursor, which is moved on when the session at it leaves the list. */
-#include "engine/engine.h"
+#include "engine/session.h"
 
 void hn_stream_begin(hunch_session *s) {
     hunch_engine *e = s->engine;

@@ -10,7 +10,7 @@
 
 #include "base/fault.h"
 #include "base/utf8.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "preempt_for_tests.h"
 

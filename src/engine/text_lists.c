@@ -2,7 +2,7 @@
 /* text_lists.c - the lists of the texts of a round, in memory of the engine: with as many texts as an engine may have they are too large
  * for the stack of a caller (hunch.h says how much of it a call needs). */
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/scheduling.h"
 
 static bool lists_create(hn_text_lists *l, size_t texts, size_t rows) {
     l->running = hn_zalloc(texts, sizeof *l->running);

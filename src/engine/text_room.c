@@ -6,7 +6,8 @@
  *   at first    until the text has its first tokens all have room, even if no guess is right and none ends
  * Texts that end give back the pages that no other one uses. */
 #include "base/least.h"
-#include "engine/engine.h"
+#include "engine/round.h"
+#include "engine/scheduling.h"
 
 enum { LONG = 1024, MORE = 64, FIRST = 32, TAKEN_AS_LONG = 2 };
 

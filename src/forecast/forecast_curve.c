@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/pass_costs.h"
 #include "forecast/forecast.h"
 #include "model/split.h"
 

@@ -7,6 +7,7 @@
 #include "base/least.h"
 #include "forecast/forecast.h"
 #include "plan/speedup.h"
+#include "engine/session.h"
 
 /* ---- measured ---------------------------------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "fixture.h"
 #include "sample/chi_square.h"
 #include "dist.h"

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 
 typedef struct line {
     const hn_answers *a;
