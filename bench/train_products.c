@@ -37,7 +37,7 @@ static hn_mat matrix(int rows, int cols) {
     return m;
 }
 
-static double best_of(hn_team *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, double macs) {
+static double best_of(hn_workers *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, double macs) {
     double best = 0;
     for (int i = 0; i < TURNS; i++) {
         const double start = now(t->pool);
@@ -101,9 +101,9 @@ static hn_dots_fn *dots_of(const hn_product_kernel *k) {
 }
 
 static void measure(hn_pool *pool, hn_isa isa, hn_products products, hn_mat x, hn_mat w, hn_mat y) {
-    hn_team t;
+    hn_workers t;
     hunch_error err;
-    if (hn_team_open(&t, pool, isa, products, 0, &err) != HUNCH_OK) return;
+    if (hn_workers_open(&t, pool, isa, products, 0, &err) != HUNCH_OK) return;
     const hn_product_kernel *k = t.kernel;
     if (k->isa == isa) {
         const double macs = (double)x.rows * x.cols * w.rows, tile = (double)k->rows * k->cols * k->depth * TILES;
@@ -114,7 +114,7 @@ static void measure(hn_pool *pool, hn_isa isa, hn_products products, hn_mat x, h
         if (dots) printf(" %9.1f", best_alone(pool, (alone){k, dots}, dots(DOTS)));
         printf("\n");
     }
-    hn_team_close(&t);
+    hn_workers_close(&t);
 }
 
 int main(int argc, char **argv) {

@@ -191,8 +191,8 @@ static void test_the_rules(void **state) {
     assert_non_null(include_wrong("src/cli/a.c", "engine/engine.h", true));
     assert_null(include_wrong("src/cli/a.c", "engine/program_files.h", true));
     assert_non_null(include_wrong("src/cli/a.c", "draft/drafter_files.h", true));
-    assert_non_null(include_wrong("src/engine/a.c", "train/math/team.h", true));
-    assert_non_null(include_wrong("src/cli/a.c", "train/math/team.h", true));
+    assert_non_null(include_wrong("src/engine/a.c", "train/math/workers.h", true));
+    assert_non_null(include_wrong("src/cli/a.c", "train/math/workers.h", true));
     assert_null(include_wrong("src/train/a.c", "engine/engine.h", true));
     assert_null(include_wrong("src/train/options.h", "app/tool_options.h", true));
     assert_non_null(include_wrong("src/train/a.c", "cli/tool_rows.h", true));

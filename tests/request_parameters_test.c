@@ -188,7 +188,7 @@ static void refused_try(const char *path, const char *usual, const char *field, 
     json_t *body = json_loads(usual, 0, NULL), *more = nested(field, value);
     assert_non_null(body);
     json_object_update(body, more);
-    serve_asked q = {.id = "id", .rest = "", .body = body};
+    serve_http_request q = {.id = "id", .rest = "", .body = body};
     const serve_route *route = serve_route_find("POST", path, &err);
     assert_non_null(route);
     if (route->answer(&server, &q, &r, &err)) fail_msg("%s %s: a wrong value is not refused", path, field);

@@ -111,7 +111,7 @@ controller|controller_levels|controller_select|controller_tree|serve_steps)_test
     target_link_libraries(${name} PRIVATE hunch_app PkgConfig::JANSSON)
   endif()
   if(name STREQUAL "twin_test")
-    target_sources(${name} PRIVATE src/cli/tool_twin.c)
+    target_sources(${name} PRIVATE src/cli/tool_verify_exact.c)
     target_link_libraries(${name} PRIVATE hunch_app PkgConfig::JANSSON)
   endif()
   if(name MATCHES "_long_test$")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* twin_test.c - `--verify-exact` (cli/tool_twin.h): a session that is what plain decoding gives, one whose logits a planted fault changed
- * by a bit, and one whose tokens differ. */
+/* twin_test.c - `--verify-exact` (cli/tool_verify_exact.h): a session that is what plain decoding gives, one whose logits a planted fault
+ * changed by a bit, and one whose tokens differ. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include "base/fault.h"
 #include "fixture.h"
-#include "cli/tool_twin.h"
+#include "cli/tool_verify_exact.h"
 
 static hunch_model *model;
 static hunch_engine_options options;
@@ -40,8 +40,8 @@ static int decode(double temperature, const hunch_bias *biased) {
     hunch_engine *e = open_engine_with(model, "forced,accept=.7,depth=4", options);
     hunch_session *s = NULL;
     hunch_session_state st = {.finish = HUNCH_RUNNING};
-    tool_twin twin;
-    int code = tool_twin_open(&twin, model, &options, &r);
+    tool_verify_exact twin;
+    int code = tool_verify_exact_open(&twin, model, &options, &r);
     char name[] = "/tmp/hunch-twin-XXXXXX";
     const int kept = dup(STDERR_FILENO), file = mkstemp(name);
     assert_true(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
@@ -50,17 +50,17 @@ static int decode(double temperature, const hunch_bias *biased) {
     must(hunch_session_open(&s, e, &r, err));
     while (!code && st.finish == HUNCH_RUNNING) {
         must(hunch_engine_round(e, err));
-        code = tool_twin_follow(&twin, e, s);
+        code = tool_verify_exact_follow(&twin, e, s);
         hunch_session_get(s, &st);
     }
-    if (!code) code = tool_twin_finish(&twin, e, s);
+    if (!code) code = tool_verify_exact_finish(&twin, e, s);
     assert_true(dup2(kept, STDERR_FILENO) >= 0 && lseek(file, 0, SEEK_SET) == 0);
     const ssize_t n = read(file, said, sizeof said - 1);
     said[n > 0 ? n : 0] = 0;
     close(file), close(kept), unlink(name);
     hunch_session_close(&s);
     hunch_engine_close(&e);
-    tool_twin_close(&twin);
+    tool_verify_exact_close(&twin);
     return code;
 }
 

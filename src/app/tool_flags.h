@@ -39,8 +39,8 @@ typedef struct tool_flag {
     unsigned group;             /* index in tool_groups, | TOOL_BASIC */
     double min, max;            /* of numbers */
     const char *const *choices; /* TOOL_CHOICE, TOOL_WORD: accepted words, then NULL; "default": no flag; not accepted */
-    /* Placeholder of the value in help: MODEL, FOLDER and FILE are paths (written in the group Output, else read: tool_guard.h), SPEC a
-     * drafter, LEVEL an instruction level; NULL: no value. */
+    /* Placeholder of the value in help: MODEL, FOLDER and FILE are paths (written in the group Output, else read: tool_check_files.h),
+     * SPEC a drafter, LEVEL an instruction level; NULL: no value. */
     const char *value, *help;
 } tool_flag;
 

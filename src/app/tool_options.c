@@ -6,7 +6,7 @@
 #include "base/least.h"
 #include "app/tool_flags.h"
 #include "app/tool_foreign.h"
-#include "app/tool_guard.h"
+#include "app/tool_check_files.h"
 #include "app/tool_help.h"
 
 #include <float.h>
@@ -358,7 +358,7 @@ static int arguments_parse(tool_options *o, const tool_command *c, int argc, cha
     words w = {0};
     const int code = arguments_read(o, c, argc, argv, &w);
     hn_free(w.list.items);
-    return code < 0 ? tool_guard(o, c) : code;
+    return code < 0 ? tool_check_files(o, c) : code;
 }
 
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv) {

@@ -91,7 +91,7 @@ typedef struct tool_options {
     unsigned command; /* the command they belong to */
 } tool_options;
 
-/* Parses argv[1..] and refuses flags that contradict each other, and an output file that is also read (tool_guard.h). Returns -1 on
+/* Parses argv[1..] and refuses flags that contradict each other, and an output file that is also read (tool_check_files.h). Returns -1 on
  * success, else the exit code of the command: 0 after --help was printed, HUNCH_USAGE after a message that names the flag. Strings point
  * into argv. */
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv);

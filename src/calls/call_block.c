@@ -4,13 +4,13 @@
 
 enum { BEGIN, OBJECT, FOREIGN, AFTER, CLOSE };
 
-static hn_call_news object_next(hn_call_reader *r) {
+static hn_call_events object_next(hn_call_reader *r) {
     r->object = (hn_call_object){0};
     r->step = OBJECT;
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news begin(hn_call_reader *r) {
+static hn_call_events begin(hn_call_reader *r) {
     const hn_block *h = r->family->how;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     const char c = *hn_next_bytes(r);
@@ -23,19 +23,19 @@ static hn_call_news begin(hn_call_reader *r) {
     return *hn_next_bytes(r) == '{' ? object_next(r) : HN_CALL_NOT;
 }
 
-static hn_call_news object(hn_call_reader *r) {
+static hn_call_events object(hn_call_reader *r) {
     const hn_block *h = r->family->how;
-    const hn_call_news news = hn_read_call_object(r, h->needs_args);
+    const hn_call_events news = hn_read_call_object(r, h->needs_args);
     if (news != HN_CALL_CLOSED) return news;
     r->step = r->object.foreign ? FOREIGN : AFTER;
     return HN_CALL_AGAIN;
 }
 
 /* An object whose name is not offered is text, with the mark behind it. */
-static hn_call_news foreign(hn_call_reader *r) {
+static hn_call_events foreign(hn_call_reader *r) {
     const hn_block *h = r->family->how;
     const size_t i = hn_space_ahead(r, 0);
-    const hn_look closes = !h->close ? HN_NO : i < hn_left(r) ? hn_look_at(r, i, h->close) : r->ended ? HN_NO : HN_UNKNOWN;
+    const hn_maybe closes = !h->close ? HN_NO : i < hn_left(r) ? hn_begins_with(r, i, h->close) : r->ended ? HN_NO : HN_UNKNOWN;
     if (closes == HN_UNKNOWN) return HN_CALL_MORE;
     if (closes == HN_YES) hn_pass(r, i + strlen(h->close));
     hn_call_text(r);
@@ -44,7 +44,7 @@ static hn_call_news foreign(hn_call_reader *r) {
 }
 
 /* In a list: a comma or its end; outside: another object. */
-static hn_call_news after(hn_call_reader *r) {
+static hn_call_events after(hn_call_reader *r) {
     const hn_block *h = r->family->how;
     size_t i = hn_space_ahead(r, 0);
     if (i == hn_left(r)) return hn_more_or(r, HN_CALL_CLOSED);
@@ -70,18 +70,18 @@ static hn_call_news after(hn_call_reader *r) {
     return object_next(r);
 }
 
-static hn_call_news close(hn_call_reader *r) {
+static hn_call_events close(hn_call_reader *r) {
     const hn_block *h = r->family->how;
     if (!h->close) return HN_CALL_CLOSED;
     const size_t i = hn_space_ahead(r, 0);
     if (i == hn_left(r)) return hn_more_or(r, HN_CALL_CLOSED);
-    const hn_look found = hn_look_at(r, i, h->close);
+    const hn_maybe found = hn_begins_with(r, i, h->close);
     if (found == HN_UNKNOWN) return HN_CALL_MORE;
     if (found == HN_YES) hn_pass(r, i + strlen(h->close));
     return HN_CALL_CLOSED;
 }
 
-hn_call_news hn_read_block(hn_call_reader *r) {
+hn_call_events hn_read_block(hn_call_reader *r) {
     switch (r->step) {
     case BEGIN: return begin(r);
     case OBJECT: return object(r);

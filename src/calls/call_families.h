@@ -11,7 +11,7 @@ typedef struct hn_block {
     const char *between; /* letters that may stand between objects outside a list */
     const char *close;   /* the mark behind them; NULL: none. It may be missing */
 } hn_block;
-hn_call_news hn_read_block(hn_call_reader *r); /* `how` of the family is a hn_block */
+hn_call_events hn_read_block(hn_call_reader *r); /* `how` of the family is a hn_block */
 
 /* A name and arguments between marks. */
 typedef struct hn_marked {
@@ -19,10 +19,10 @@ typedef struct hn_marked {
     const char *type; /* stands in the name's place, the name on a line behind the separator; NULL: never */
     void (*resolve)(const hn_call_reader *r, hn_span *name, hn_span *id); /* what stands in the name's place; NULL: the name */
 } hn_marked;
-hn_call_news hn_read_marked(hn_call_reader *r); /* `how` of the family is a hn_marked, its marks are the outer one and the inner one */
+hn_call_events hn_read_marked(hn_call_reader *r); /* `how` of the family is a hn_marked, its marks are the outer one and the inner one */
 
 /* [name(key=value, ..), ..] in Python's spelling, from `at` on; r->step is to be 0 before. HN_CALL_CLOSED: it is whole. (call_python.c) */
-hn_call_news hn_read_python(hn_call_reader *r);
+hn_call_events hn_read_python(hn_call_reader *r);
 
 /* Their grammars (call_grammars_json.c, call_grammars_other.c). */
 int32_t hn_grammar_hermes(hn_call_grammar *g, bool opened),

@@ -9,12 +9,12 @@ static const hn_marked *how(const hn_call_reader *r) {
     return r->family->how;
 }
 
-static hn_call_news begin(hn_call_reader *r) {
+static hn_call_events begin(hn_call_reader *r) {
     r->step = HEADER;
     if (r->opened != 0) return HN_CALL_AGAIN; /* the inner mark was first */
     r->step = BEGIN;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
-    const hn_look inner = hn_look_at(r, 0, how(r)->inner);
+    const hn_maybe inner = hn_begins_with(r, 0, how(r)->inner);
     if (inner == HN_UNKNOWN) return HN_CALL_MORE;
     if (inner == HN_NO) return HN_CALL_BREAKS;
     hn_pass(r, strlen(how(r)->inner));
@@ -22,14 +22,14 @@ static hn_call_news begin(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news named(hn_call_reader *r, hn_span name, hn_span id, size_t passed) {
-    const hn_call_news news = hn_call_begin(r, r->in.at + name.from, name.n, r->in.at + id.from, id.n);
+static hn_call_events named(hn_call_reader *r, hn_span name, hn_span id, size_t passed) {
+    const hn_call_events news = hn_call_begin(r, r->in.at + name.from, name.n, r->in.at + id.from, id.n);
     hn_pass(r, passed);
     r->step = ARGS_BEGIN;
     return news;
 }
 
-static hn_call_news header(hn_call_reader *r) {
+static hn_call_events header(hn_call_reader *r) {
     const char *const until[] = {how(r)->separator, NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
@@ -47,7 +47,7 @@ static hn_call_news header(hn_call_reader *r) {
 }
 
 /* The name's line, before the fence. */
-static hn_call_news name_line(hn_call_reader *r) {
+static hn_call_events name_line(hn_call_reader *r) {
     static const char *const until[] = {"\n", FENCE, "{", NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
@@ -55,11 +55,11 @@ static hn_call_news name_line(hn_call_reader *r) {
     return n == SIZE_MAX ? HN_CALL_MORE : named(r, hn_trim(r, (hn_span){r->at, n}), (hn_span){0}, n);
 }
 
-static hn_call_news args_begin(hn_call_reader *r) {
+static hn_call_events args_begin(hn_call_reader *r) {
     static const char *const fences[] = {FENCE "json", FENCE};
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     for (size_t i = 0; i < 2; i++) {
-        const hn_look found = hn_look_at(r, 0, fences[i]);
+        const hn_maybe found = hn_begins_with(r, 0, fences[i]);
         if (found == HN_UNKNOWN) return HN_CALL_MORE;
         if (found == HN_NO) continue;
         hn_pass(r, strlen(fences[i]));
@@ -72,8 +72,8 @@ static hn_call_news args_begin(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news args(hn_call_reader *r) {
-    const hn_call_news news = hn_read_args(r);
+static hn_call_events args(hn_call_reader *r) {
+    const hn_call_events news = hn_read_args(r);
     if (news != HN_CALL_CLOSED) return news;
     hn_call_done(r);
     r->step = AFTER;
@@ -81,12 +81,12 @@ static hn_call_news args(hn_call_reader *r) {
 }
 
 /* Passes white space and marks that may be missing; another call, or the end. */
-static hn_call_news after(hn_call_reader *r) {
+static hn_call_events after(hn_call_reader *r) {
     const char *const marks[] = {FENCE, how(r)->inner_end, how(r)->inner, how(r)->outer_end};
     const size_t i = hn_space_ahead(r, 0);
     bool unknown = i == hn_left(r);
     for (int k = 0; k < 4 && i < hn_left(r); k++) {
-        const hn_look found = hn_look_at(r, i, marks[k]);
+        const hn_maybe found = hn_begins_with(r, i, marks[k]);
         unknown = unknown || found == HN_UNKNOWN;
         if (found != HN_YES) continue;
         hn_pass(r, i + strlen(marks[k]));
@@ -97,7 +97,7 @@ static hn_call_news after(hn_call_reader *r) {
     return unknown && !r->ended ? HN_CALL_MORE : HN_CALL_CLOSED;
 }
 
-hn_call_news hn_read_marked(hn_call_reader *r) {
+hn_call_events hn_read_marked(hn_call_reader *r) {
     switch (r->step) {
     case BEGIN: return begin(r);
     case HEADER: return header(r);

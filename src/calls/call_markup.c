@@ -11,14 +11,14 @@ static const hn_markup *how(const hn_call_reader *r) {
 }
 
 /* Behind the mark that opens a block: the first call. */
-static hn_call_news block(hn_call_reader *r) {
+static hn_call_events block(hn_call_reader *r) {
     const hn_markup *m = how(r);
     const bool direct = *m->name_open && r->opened >= 0 && strcmp(r->family->opens[r->opened], m->name_open) == 0;
     r->step = NAME;
     if (direct || !*m->name_open) return HN_CALL_AGAIN;
     r->step = BLOCK;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
-    const hn_look found = hn_look_at(r, 0, m->name_open);
+    const hn_maybe found = hn_begins_with(r, 0, m->name_open);
     if (found == HN_UNKNOWN) return HN_CALL_MORE;
     if (found == HN_NO) return HN_CALL_NOT;
     hn_pass(r, strlen(m->name_open));
@@ -26,7 +26,7 @@ static hn_call_news block(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news name(hn_call_reader *r) {
+static hn_call_events name(hn_call_reader *r) {
     const hn_markup *m = how(r);
     const char *const until[] = {m->name_close ? m->name_close : "\n", m->name_close ? NULL : m->param_open, m->call_close, NULL};
     int which;
@@ -37,7 +37,7 @@ static hn_call_news name(hn_call_reader *r) {
     if ((n == SIZE_MAX ? r->looked : n) > HN_LONGEST_NAME) return HN_CALL_NOT;
     if (n == SIZE_MAX) return HN_CALL_MORE;
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
-    const hn_call_news news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    const hn_call_events news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
     if (news != HN_CALL_AGAIN) return news;
     r->name = s;
     hn_pass(r, n + (which == 0 ? strlen(until[0]) : 0));
@@ -45,10 +45,10 @@ static hn_call_news name(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news params(hn_call_reader *r) {
+static hn_call_events params(hn_call_reader *r) {
     const hn_markup *m = how(r);
     if (!hn_skip_space(r)) return HN_CALL_MORE;
-    const hn_look more = hn_look_at(r, 0, m->param_open), end = hn_look_at(r, 0, m->call_close);
+    const hn_maybe more = hn_begins_with(r, 0, m->param_open), end = hn_begins_with(r, 0, m->call_close);
     if (more == HN_YES) {
         hn_pass(r, strlen(m->param_open));
         r->step = PARAM;
@@ -75,7 +75,7 @@ static void type_said(const hn_call_reader *r, hn_span s, unsigned *types) {
     if (memmem(r->in.at + s.from, s.n, "string=\"false", 13)) *types = others ? others : HN_TYPE_OTHERS;
 }
 
-static hn_call_news param(hn_call_reader *r) {
+static hn_call_events param(hn_call_reader *r) {
     const hn_markup *m = how(r);
     const char *const until[] = {m->param_close, NULL};
     int which;
@@ -91,9 +91,9 @@ static hn_call_news param(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news value_open(hn_call_reader *r) {
+static hn_call_events value_open(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
-    const hn_look found = hn_look_at(r, 0, how(r)->value_open);
+    const hn_maybe found = hn_begins_with(r, 0, how(r)->value_open);
     if (found == HN_UNKNOWN) return HN_CALL_MORE;
     if (found == HN_NO) return HN_CALL_BREAKS;
     hn_pass(r, strlen(how(r)->value_open));
@@ -101,9 +101,9 @@ static hn_call_news value_open(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news value_begin(hn_call_reader *r) {
+static hn_call_events value_begin(hn_call_reader *r) {
     const hn_markup *m = how(r);
-    const hn_look cdata = m->cdata ? hn_look_at(r, 0, CDATA) : HN_NO;
+    const hn_maybe cdata = m->cdata ? hn_begins_with(r, 0, CDATA) : HN_NO;
     if (hn_left(r) == 0 || cdata == HN_UNKNOWN) return HN_CALL_MORE;
     r->flag = cdata == HN_YES;
     hn_pass(r, r->flag ? sizeof CDATA - 1 : m->lines && *hn_next_bytes(r) == '\n');
@@ -115,11 +115,11 @@ static hn_call_news value_begin(hn_call_reader *r) {
 }
 
 /* Whether the mark at `ahead`, n bytes long, ends a value. */
-static hn_look value_ends(const hn_call_reader *r, size_t ahead, size_t n) {
+static hn_maybe value_ends(const hn_call_reader *r, size_t ahead, size_t n) {
     const hn_markup *m = how(r);
     ahead = hn_space_ahead(r, ahead + n);
     if (ahead == hn_left(r)) return r->ended ? HN_YES : HN_UNKNOWN;
-    const hn_look more = hn_look_at(r, ahead, m->param_open), end = hn_look_at(r, ahead, m->call_close);
+    const hn_maybe more = hn_begins_with(r, ahead, m->param_open), end = hn_begins_with(r, ahead, m->call_close);
     if (more == HN_YES || end == HN_YES) return HN_YES;
     return more == HN_UNKNOWN || end == HN_UNKNOWN ? HN_UNKNOWN : HN_NO;
 }
@@ -135,7 +135,7 @@ static void value_send(hn_call_reader *r, size_t n, bool whole) {
     } else if (whole) hn_args_value(r, r->types, value, n);
 }
 
-static hn_call_news value(hn_call_reader *r) {
+static hn_call_events value(hn_call_reader *r) {
     const hn_markup *m = how(r);
     const char *const until[] = {r->flag ? m->cdata : m->value_close, NULL};
     const size_t mark = strlen(until[0]);
@@ -145,7 +145,7 @@ static hn_call_news value(hn_call_reader *r) {
         value_send(r, r->looked, false);
         return HN_CALL_MORE;
     }
-    const hn_look ends = value_ends(r, n, mark);
+    const hn_maybe ends = value_ends(r, n, mark);
     r->looked = n;
     value_send(r, n, ends == HN_YES);
     if (ends == HN_UNKNOWN) return HN_CALL_MORE;
@@ -157,14 +157,14 @@ static hn_call_news value(hn_call_reader *r) {
 }
 
 /* Behind a call: another one, the end of the block (also of one that was not opened), or text. */
-static hn_call_news over(hn_call_reader *r) {
+static hn_call_events over(hn_call_reader *r) {
     const hn_markup *m = how(r);
     const char *const marks[] = {m->close, m->close_too, *m->name_open ? m->name_open : NULL};
     const size_t i = hn_space_ahead(r, 0);
     if (!m->close) return HN_CALL_CLOSED;
     bool unknown = i == hn_left(r);
     for (int k = 0; k < 3 && i < hn_left(r); k++) {
-        const hn_look found = marks[k] ? hn_look_at(r, i, marks[k]) : HN_NO;
+        const hn_maybe found = marks[k] ? hn_begins_with(r, i, marks[k]) : HN_NO;
         unknown = unknown || found == HN_UNKNOWN;
         if (found != HN_YES) continue;
         hn_pass(r, i + strlen(marks[k]));
@@ -176,7 +176,7 @@ static hn_call_news over(hn_call_reader *r) {
     return unknown && !r->ended ? HN_CALL_MORE : HN_CALL_CLOSED;
 }
 
-hn_call_news hn_read_markup(hn_call_reader *r) {
+hn_call_events hn_read_markup(hn_call_reader *r) {
     switch (r->step) {
     case BLOCK: return block(r);
     case NAME: return name(r);

@@ -18,5 +18,5 @@ typedef struct hn_markup {
     bool typed;             /* a parameter's tag says string="true" or "false" */
     const char *cdata;      /* what ends a value that begins with <![CDATA[ ; NULL: none does */
 } hn_markup;
-hn_call_news hn_read_markup(hn_call_reader *r);
+hn_call_events hn_read_markup(hn_call_reader *r);
 #endif

@@ -5,7 +5,7 @@
 enum { OPEN, KEY_OR_END, KEY, KEY_STRING, COLON, VALUE, IN_VALUE, AFTER };
 enum { OTHER, NAME, ARGS, ID };
 
-hn_call_news hn_read_args(hn_call_reader *r) {
+hn_call_events hn_read_args(hn_call_reader *r) {
     const size_t n = hn_json_scan_run(&r->scan, hn_next_bytes(r), hn_left(r), r->ended);
     hn_call_args(r, hn_next_bytes(r), n);
     hn_pass(r, n);
@@ -31,11 +31,11 @@ static char *string_text(const hn_call_reader *r, hn_span s, size_t *n) {
 }
 
 /* The call begins as soon as its name and the beginning of its arguments are known. */
-static hn_call_news call_begin(hn_call_reader *r) {
+static hn_call_events call_begin(hn_call_reader *r) {
     hn_call_object *o = &r->object;
     size_t n, n_id;
     char *name = string_text(r, o->name, &n), *id = string_text(r, o->id, &n_id);
-    const hn_call_news news = name ? hn_call_begin(r, name, n, id, id ? n_id : 0) : HN_CALL_NOT;
+    const hn_call_events news = name ? hn_call_begin(r, name, n, id, id ? n_id : 0) : HN_CALL_NOT;
     o->foreign = news == HN_CALL_NOT;
     hn_free(name);
     hn_free(id);
@@ -46,7 +46,7 @@ static bool args_come(const hn_call_reader *r) {
     return r->object.what == ARGS && r->open;
 }
 
-static hn_call_news value_begin(hn_call_reader *r) {
+static hn_call_events value_begin(hn_call_reader *r) {
     hn_call_object *o = &r->object;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     o->value = (hn_span){r->at, 0};
@@ -56,7 +56,7 @@ static hn_call_news value_begin(hn_call_reader *r) {
     return o->what == ARGS && object && o->name.n && !o->foreign && !r->open ? call_begin(r) : HN_CALL_AGAIN;
 }
 
-static hn_call_news value_read(hn_call_reader *r) {
+static hn_call_events value_read(hn_call_reader *r) {
     hn_call_object *o = &r->object;
     const size_t n = hn_json_scan_run(&o->scan, hn_next_bytes(r), hn_left(r), r->ended);
     if (args_come(r)) hn_call_args(r, hn_next_bytes(r), n);
@@ -72,9 +72,9 @@ static hn_call_news value_read(hn_call_reader *r) {
 }
 
 /* Arguments that came before the name, as a text of JSON, or not at all. */
-static hn_call_news args_late(hn_call_reader *r) {
+static hn_call_events args_late(hn_call_reader *r) {
     hn_call_object *o = &r->object;
-    const hn_call_news news = call_begin(r);
+    const hn_call_events news = call_begin(r);
     const char *args = o->args.n ? r->in.at + o->args.from : "{}";
     size_t n = o->args.n ? o->args.n : 2;
     if (news != HN_CALL_AGAIN || o->foreign) return news;
@@ -88,10 +88,10 @@ static hn_call_news args_late(hn_call_reader *r) {
     return object ? HN_CALL_AGAIN : HN_CALL_BREAKS;
 }
 
-static hn_call_news object_over(hn_call_reader *r, bool needs_args) {
+static hn_call_events object_over(hn_call_reader *r, bool needs_args) {
     hn_call_object *o = &r->object;
     if (!r->open && (o->name.n == 0 || (needs_args && o->args.n == 0))) return HN_CALL_NOT;
-    const hn_call_news news = r->open || o->foreign ? HN_CALL_AGAIN : args_late(r);
+    const hn_call_events news = r->open || o->foreign ? HN_CALL_AGAIN : args_late(r);
     if (news != HN_CALL_AGAIN) return news;
     if (!r->open) return HN_CALL_CLOSED;
     size_t n;
@@ -102,7 +102,7 @@ static hn_call_news object_over(hn_call_reader *r, bool needs_args) {
     return HN_CALL_CLOSED;
 }
 
-static hn_call_news structure(hn_call_reader *r, bool needs_args) {
+static hn_call_events structure(hn_call_reader *r, bool needs_args) {
     hn_call_object *o = &r->object;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     const char c = *hn_next_bytes(r);
@@ -121,7 +121,7 @@ static hn_call_news structure(hn_call_reader *r, bool needs_args) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news key_read(hn_call_reader *r) {
+static hn_call_events key_read(hn_call_reader *r) {
     hn_call_object *o = &r->object;
     hn_pass(r, hn_json_scan_run(&o->scan, hn_next_bytes(r), hn_left(r), r->ended));
     if (o->scan.bad) return HN_CALL_BREAKS;
@@ -133,8 +133,8 @@ static hn_call_news key_read(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-hn_call_news hn_read_call_object(hn_call_reader *r, bool needs_args) {
-    hn_call_news news = HN_CALL_AGAIN;
+hn_call_events hn_read_call_object(hn_call_reader *r, bool needs_args) {
+    hn_call_events news = HN_CALL_AGAIN;
     while (news == HN_CALL_AGAIN) {
         switch (r->object.step) {
         case KEY_STRING: news = key_read(r); break;

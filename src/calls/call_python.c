@@ -5,7 +5,7 @@
 enum { BEGIN, CALL, ARG, VALUE, AFTER_VALUE, AFTER_CALL };
 
 /* A name up to a letter that ends it. HN_CALL_BREAKS: something else stands there. */
-static hn_call_news name_until(hn_call_reader *r, char end, hn_span *s) {
+static hn_call_events name_until(hn_call_reader *r, char end, hn_span *s) {
     const char *p = hn_next_bytes(r);
     size_t n = 0;
     while (n < hn_left(r) && p[n] != end && !strchr("()[]{},\"'<>\n", p[n])) n++;
@@ -15,10 +15,10 @@ static hn_call_news name_until(hn_call_reader *r, char end, hn_span *s) {
     return p[n] == end && s->n ? HN_CALL_AGAIN : HN_CALL_BREAKS;
 }
 
-static hn_call_news call(hn_call_reader *r) {
+static hn_call_events call(hn_call_reader *r) {
     hn_span s;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
-    hn_call_news news = name_until(r, '(', &s);
+    hn_call_events news = name_until(r, '(', &s);
     if (news == HN_CALL_BREAKS) return r->n_calls == r->entered ? HN_CALL_NOT : news;
     if (news == HN_CALL_AGAIN) news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
     if (news != HN_CALL_AGAIN) return news;
@@ -28,7 +28,7 @@ static hn_call_news call(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news call_close(hn_call_reader *r) {
+static hn_call_events call_close(hn_call_reader *r) {
     hn_pass(r, 1);
     hn_args_close(r);
     hn_call_done(r);
@@ -36,11 +36,11 @@ static hn_call_news call_close(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news arg(hn_call_reader *r) {
+static hn_call_events arg(hn_call_reader *r) {
     hn_span s;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) == ')') return call_close(r);
-    const hn_call_news news = name_until(r, '=', &s);
+    const hn_call_events news = name_until(r, '=', &s);
     if (news != HN_CALL_AGAIN) return news;
     hn_args_member(r, r->in.at + s.from, s.n);
     hn_pass(r, s.from + s.n - r->at);
@@ -51,9 +51,9 @@ static hn_call_news arg(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news value(hn_call_reader *r) {
+static hn_call_events value(hn_call_reader *r) {
     size_t used;
-    const hn_literal_news news = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
+    const hn_literal_events news = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
     r->failed = r->failed || r->literal.no_memory;
     hn_call_args(r, NULL, 0);
     hn_pass(r, used);
@@ -61,7 +61,7 @@ static hn_call_news value(hn_call_reader *r) {
     return news == HN_LITERAL_DONE ? HN_CALL_AGAIN : news == HN_LITERAL_MORE ? HN_CALL_MORE : HN_CALL_BREAKS;
 }
 
-static hn_call_news after_value(hn_call_reader *r) {
+static hn_call_events after_value(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) == ')') return call_close(r);
     if (*hn_next_bytes(r) != ',') return HN_CALL_BREAKS;
@@ -70,7 +70,7 @@ static hn_call_news after_value(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news after_call(hn_call_reader *r) {
+static hn_call_events after_call(hn_call_reader *r) {
     if (!hn_skip_space(r)) return hn_more_or(r, HN_CALL_CLOSED);
     const char c = *hn_next_bytes(r);
     if (c == ']' || c == ',') hn_pass(r, 1);
@@ -79,7 +79,7 @@ static hn_call_news after_call(hn_call_reader *r) {
     return c == ']' ? HN_CALL_CLOSED : c == ',' ? HN_CALL_AGAIN : HN_CALL_BREAKS;
 }
 
-static hn_call_news begin(hn_call_reader *r) {
+static hn_call_events begin(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) != '[') return HN_CALL_NOT;
     hn_pass(r, 1);
@@ -87,7 +87,7 @@ static hn_call_news begin(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-hn_call_news hn_read_python(hn_call_reader *r) {
+hn_call_events hn_read_python(hn_call_reader *r) {
     switch (r->step) {
     case BEGIN: return begin(r);
     case CALL: return call(r);

@@ -130,7 +130,7 @@ static void id_make(const hn_call_reader *r, const char *name, size_t n_name, ch
         for (size_t i = 0; i < 10; i++, a /= 36) id[i] = i < 9 ? letters[a % 36] : 0;
 }
 
-hn_call_news hn_call_begin(hn_call_reader *r, const char *name, size_t n, const char *id, size_t n_id) {
+hn_call_events hn_call_begin(hn_call_reader *r, const char *name, size_t n, const char *id, size_t n_id) {
     char made[HN_LONGEST_NAME + 64];
     if (n > HN_LONGEST_NAME || !hn_tools_find(r->tools, name, n)) return HN_CALL_NOT;
     if (r->o.one && r->n_calls) return HN_CALL_BREAKS;
@@ -193,14 +193,14 @@ void hn_call_text(hn_call_reader *r) {
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------------- */
 
-static hn_look look(const char *bytes, size_t n, const char *what) {
+static hn_maybe look(const char *bytes, size_t n, const char *what) {
     const size_t len = strlen(what);
     if (n >= len) return memcmp(bytes, what, len) == 0 ? HN_YES : HN_NO;
     return memcmp(bytes, what, n) == 0 ? HN_UNKNOWN : HN_NO;
 }
 
-hn_look hn_look_at(const hn_call_reader *r, size_t ahead, const char *what) {
-    const hn_look found = look(hn_next_bytes(r) + ahead, hn_left(r) - ahead, what);
+hn_maybe hn_begins_with(const hn_call_reader *r, size_t ahead, const char *what) {
+    const hn_maybe found = look(hn_next_bytes(r) + ahead, hn_left(r) - ahead, what);
     return found == HN_UNKNOWN && r->ended ? HN_NO : found;
 }
 
@@ -236,7 +236,7 @@ size_t hn_find(hn_call_reader *r, const char *const *marks, int *which) {
     for (; i < n; i = beginning(p, i + 1, n, marks)) {
         bool unknown = false;
         for (int k = 0; marks[k]; k++) {
-            const hn_look found = look(p + i, n - i, marks[k]);
+            const hn_maybe found = look(p + i, n - i, marks[k]);
             unknown = unknown || found == HN_UNKNOWN;
             if (found != HN_YES) continue;
             *which = k;
@@ -248,8 +248,8 @@ size_t hn_find(hn_call_reader *r, const char *const *marks, int *which) {
     return SIZE_MAX;
 }
 
-hn_call_news hn_pass_optional(hn_call_reader *r, const char *mark) {
-    const hn_look found = hn_look_at(r, 0, mark);
+hn_call_events hn_pass_optional(hn_call_reader *r, const char *mark) {
+    const hn_maybe found = hn_begins_with(r, 0, mark);
     if (found == HN_UNKNOWN) return HN_CALL_MORE;
     if (found == HN_YES) hn_pass(r, strlen(mark));
     return HN_CALL_AGAIN;
@@ -283,11 +283,11 @@ static void call_enter(hn_call_reader *r, int opened, size_t mark) {
 static bool starts(hn_call_reader *r, bool *more) {
     *more = !hn_skip_space(r);
     if (*more) return true;
-    const hn_look thinks = r->o.think_begin ? hn_look_at(r, 0, r->o.think_begin) : HN_NO;
+    const hn_maybe thinks = r->o.think_begin ? hn_begins_with(r, 0, r->o.think_begin) : HN_NO;
     *more = thinks == HN_UNKNOWN;
     if (thinks != HN_NO) return *more;
     for (int k = 0; r->family->opens && r->family->opens[k]; k++) { /* a mark says more than the start */
-        const hn_look opens = hn_look_at(r, 0, r->family->opens[k]);
+        const hn_maybe opens = hn_begins_with(r, 0, r->family->opens[k]);
         *more = opens == HN_UNKNOWN;
         if (opens != HN_NO) return *more;
     }
@@ -361,7 +361,7 @@ static bool ends_in(const hn_call_reader *r, const char *const *marks) {
 /* Once the answer has ended, only what was open before goes on: a call that is none then was cut, if a mark had opened it. The beginning of
  * a mark behind a call is no text. */
 static bool read_call(hn_call_reader *r) {
-    const hn_call_news news = r->family->read(r);
+    const hn_call_events news = r->family->read(r);
     if (news == HN_CALL_AGAIN || (news == HN_CALL_MORE && !r->ended)) return news == HN_CALL_AGAIN;
     r->looked = 0; /* whoever reads on looks for other marks */
     if (news == HN_CALL_MORE || news == HN_CALL_BREAKS || (news == HN_CALL_NOT && r->ended && r->opened >= 0)) return breaks(r, r->ended);

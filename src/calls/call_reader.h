@@ -12,13 +12,13 @@
 #include "calls/json_scan.h"
 #include "calls/literal.h"
 
-typedef enum hn_call_news {
+typedef enum hn_call_events {
     HN_CALL_MORE,   /* bytes are missing; none will come if the reader has ended, and then the call is cut */
     HN_CALL_AGAIN,  /* one step done */
     HN_CALL_CLOSED, /* no call is open: text begins at `at` */
     HN_CALL_NOT,    /* what stands from `from` to `at` is text, and no call */
     HN_CALL_BREAKS  /* the format is broken at `at` */
-} hn_call_news;
+} hn_call_events;
 
 typedef struct hn_span {
     size_t from, n; /* of the reader's bytes */
@@ -85,7 +85,7 @@ struct hn_call_family {
     const char *stop;          /* a control token that the model writes after its calls, for whoever answers them; NULL: none */
     bool text_arguments;       /* its template wants earlier arguments as text */
     bool (*fits)(const char *template_text, size_t len);
-    hn_call_news (*read)(hn_call_reader *r);
+    hn_call_events (*read)(hn_call_reader *r);
     int32_t (*grammar)(hn_call_grammar *g, bool opened); /* of calls, from the opening mark on, or from behind it; NULL: none */
     int32_t (*may)(hn_call_grammar *g); /* an answer that may call; NULL: text, and calls from the first of its marks on */
     /* the engine's part of a family: of XML its marks */
@@ -100,14 +100,14 @@ static inline const char *hn_next_bytes(const hn_call_reader *r) {
 static inline size_t hn_left(const hn_call_reader *r) {
     return r->in.n - r->at;
 }
-typedef enum hn_look { HN_NO, HN_YES, HN_UNKNOWN } hn_look;
+typedef enum hn_maybe { HN_NO, HN_YES, HN_UNKNOWN } hn_maybe;
 /* Passes n bytes. */
 static inline void hn_pass(hn_call_reader *r, size_t n) {
     r->at += n;
     r->looked = 0;
 }
 /* Whether `what` stands there; unknown: so far it does, and more may come. */
-hn_look hn_look_at(const hn_call_reader *r, size_t ahead, const char *what);
+hn_maybe hn_begins_with(const hn_call_reader *r, size_t ahead, const char *what);
 static inline bool hn_is_space(char c) {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
@@ -118,8 +118,8 @@ size_t hn_space_ahead(const hn_call_reader *r, size_t ahead); /* the first byte 
  * r->looked bytes cannot begin one. What was looked at is not looked at again. */
 size_t hn_find(hn_call_reader *r, const char *const *marks, int *which);
 /* Passes a mark that is optional: HN_CALL_AGAIN if it is passed or does not stand there. */
-hn_call_news hn_pass_optional(hn_call_reader *r, const char *mark);
-static inline hn_call_news hn_more_or(const hn_call_reader *r, hn_call_news at_end) {
+hn_call_events hn_pass_optional(hn_call_reader *r, const char *mark);
+static inline hn_call_events hn_more_or(const hn_call_reader *r, hn_call_events at_end) {
     return r->ended ? at_end : HN_CALL_MORE;
 }
 static inline bool hn_span_is(const hn_call_reader *r, hn_span s, const char *what) {
@@ -132,7 +132,7 @@ hn_span hn_trim(const hn_call_reader *r, hn_span s);
 enum { HN_LONGEST_NAME = 256 };
 /* A call of this name begins: HN_CALL_AGAIN. HN_CALL_NOT: it is not offered. HN_CALL_BREAKS: no other call may follow. n_id 0: the model
  * wrote no id. */
-hn_call_news hn_call_begin(hn_call_reader *r, const char *name, size_t n, const char *id, size_t n_id);
+hn_call_events hn_call_begin(hn_call_reader *r, const char *name, size_t n, const char *id, size_t n_id);
 void hn_call_args(hn_call_reader *r, const char *bytes, size_t n);
 void hn_call_id(hn_call_reader *r, const char *id, size_t n); /* of the newest call */
 void hn_call_done(hn_call_reader *r); /* it is complete, up to `at` */
@@ -141,10 +141,10 @@ void hn_call_text(hn_call_reader *r); /* what stands from `from` to `at` is text
 
 /* A JSON object as the arguments of the call that is open, from `at` on; r->scan is to be initialised before. HN_CALL_CLOSED: it is
  * whole. */
-hn_call_news hn_read_args(hn_call_reader *r);
+hn_call_events hn_read_args(hn_call_reader *r);
 /* An object with a name and arguments; r->object is to be zeroed before. HN_CALL_CLOSED: a call was read (or, foreign, none).
  * HN_CALL_NOT: it has no name, or no arguments although `needs_args`. */
-hn_call_news hn_read_call_object(hn_call_reader *r, bool needs_args);
+hn_call_events hn_read_call_object(hn_call_reader *r, bool needs_args);
 
 /* A member of arguments that are built: `{"key": ` or `, "key": `. */
 void hn_args_member(hn_call_reader *r, const char *key, size_t n);

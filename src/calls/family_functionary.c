@@ -9,7 +9,7 @@ static bool fits(const char *text, size_t len) {
     return hn_has(text, len, ">>>all");
 }
 
-static hn_call_news recipient(hn_call_reader *r) {
+static hn_call_events recipient(hn_call_reader *r) {
     static const char *const until[] = {"\n", NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
@@ -17,14 +17,14 @@ static hn_call_news recipient(hn_call_reader *r) {
     if (n == SIZE_MAX) return hn_more_or(r, r->n_done ? HN_CALL_MORE : HN_CALL_NOT);
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
     const bool all = hn_span_is(r, s, "all");
-    const hn_call_news news = all ? HN_CALL_CLOSED : hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    const hn_call_events news = all ? HN_CALL_CLOSED : hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
     if (news == HN_CALL_NOT) return HN_CALL_NOT;
     hn_pass(r, n + 1);
     r->step = ARGS_BEGIN;
     return news;
 }
 
-static hn_call_news args_begin(hn_call_reader *r) {
+static hn_call_events args_begin(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) != '{') return HN_CALL_BREAKS;
     hn_json_scan_init(&r->scan);
@@ -32,10 +32,10 @@ static hn_call_news args_begin(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news read(hn_call_reader *r) {
+static hn_call_events read(hn_call_reader *r) {
     if (r->step == RECIPIENT) return recipient(r);
     if (r->step == ARGS_BEGIN) return args_begin(r);
-    const hn_call_news news = hn_read_args(r);
+    const hn_call_events news = hn_read_args(r);
     if (news == HN_CALL_CLOSED) hn_call_done(r);
     return news;
 }

@@ -11,9 +11,9 @@ static bool fits(const char *text, size_t len) {
     return hn_has(text, len, "<|tool_call>call:");
 }
 
-static hn_call_news begin(hn_call_reader *r) {
+static hn_call_events begin(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
-    const hn_look found = hn_look_at(r, 0, CALL);
+    const hn_maybe found = hn_begins_with(r, 0, CALL);
     if (found == HN_UNKNOWN) return HN_CALL_MORE;
     if (found == HN_NO) return HN_CALL_BREAKS;
     hn_pass(r, strlen(CALL));
@@ -21,23 +21,23 @@ static hn_call_news begin(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news name(hn_call_reader *r) {
+static hn_call_events name(hn_call_reader *r) {
     static const char *const until[] = {"{", "(", NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
     if ((n == SIZE_MAX ? r->looked : n) > HN_LONGEST_NAME) return HN_CALL_BREAKS;
     if (n == SIZE_MAX) return HN_CALL_MORE;
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
-    const hn_call_news news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    const hn_call_events news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
     hn_pass(r, n);
     hn_literal_init(&r->literal, HN_GEMMA);
     r->step = VALUE;
     return news;
 }
 
-static hn_call_news value(hn_call_reader *r) {
+static hn_call_events value(hn_call_reader *r) {
     size_t used;
-    const hn_literal_news news = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
+    const hn_literal_events news = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
     r->failed = r->failed || r->literal.no_memory;
     hn_call_args(r, NULL, 0);
     hn_pass(r, used);
@@ -47,7 +47,7 @@ static hn_call_news value(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news read(hn_call_reader *r) {
+static hn_call_events read(hn_call_reader *r) {
     switch (r->step) {
     case BEGIN: return begin(r);
     case NAME: return name(r);
@@ -56,7 +56,7 @@ static hn_call_news read(hn_call_reader *r) {
     }
     const size_t i = hn_space_ahead(r, 0);
     if (i == hn_left(r)) return hn_more_or(r, HN_CALL_CLOSED);
-    const hn_look found = hn_look_at(r, i, END);
+    const hn_maybe found = hn_begins_with(r, i, END);
     if (found == HN_YES) hn_pass(r, i + strlen(END));
     return found == HN_UNKNOWN ? HN_CALL_MORE : HN_CALL_CLOSED;
 }

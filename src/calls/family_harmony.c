@@ -15,11 +15,11 @@ static bool fits(const char *text, size_t len) {
 }
 
 /* What a header begins with. */
-static hn_look header_begins(const hn_call_reader *r) {
+static hn_maybe header_begins(const hn_call_reader *r) {
     static const char *const first[] = {CHANNEL, START, MESSAGE, "<|constrain|>", " to=", "to="};
-    hn_look all = HN_NO;
+    hn_maybe all = HN_NO;
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
-        const hn_look found = hn_look_at(r, 0, first[i]);
+        const hn_maybe found = hn_begins_with(r, 0, first[i]);
         if (found == HN_YES) return HN_YES;
         if (found == HN_UNKNOWN) all = HN_UNKNOWN;
     }
@@ -47,14 +47,14 @@ static bool is_thinking(const hn_call_reader *r, hn_span h) {
 }
 
 /* A whole header was read. */
-static hn_call_news message(hn_call_reader *r, size_t n) {
+static hn_call_events message(hn_call_reader *r, size_t n) {
     const hn_span h = {r->at, n}, to = recipient(r, h);
     r->from = r->at;
     r->flag = is_thinking(r, h);
     hn_pass(r, n + strlen(MESSAGE));
     r->step = BODY;
     if (to.n == 0) return HN_CALL_AGAIN;
-    const hn_call_news news = hn_call_begin(r, r->in.at + to.from, to.n, NULL, 0);
+    const hn_call_events news = hn_call_begin(r, r->in.at + to.from, to.n, NULL, 0);
     if (news == HN_CALL_AGAIN) r->step = CALL_BEGIN;
     if (news != HN_CALL_NOT) return news;
     r->flag = false;
@@ -62,14 +62,14 @@ static hn_call_news message(hn_call_reader *r, size_t n) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news header(hn_call_reader *r) {
+static hn_call_events header(hn_call_reader *r) {
     static const char *const until[] = {MESSAGE, "<|end|>", "<|call|>", "<|return|>", NULL};
     int which = -1;
     r->from = r->at;
     if (hn_left(r) == 0) return hn_more_or(r, HN_CALL_CLOSED);
-    const hn_look begins = r->looked ? HN_YES : header_begins(r);
+    const hn_maybe begins = r->looked ? HN_YES : header_begins(r);
     if (begins == HN_UNKNOWN) return HN_CALL_MORE;
-    if (begins == HN_YES && hn_look_at(r, 0, START "assistant") == HN_YES) {
+    if (begins == HN_YES && hn_begins_with(r, 0, START "assistant") == HN_YES) {
         hn_pass(r, strlen(START "assistant"));
         return HN_CALL_AGAIN;
     }
@@ -83,7 +83,7 @@ static hn_call_news header(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news body(hn_call_reader *r) {
+static hn_call_events body(hn_call_reader *r) {
     int which;
     const size_t n = hn_find(r, ends, &which), len = n == SIZE_MAX ? r->looked : n;
     hn_answer_add(r, r->flag, hn_next_bytes(r), len);
@@ -95,7 +95,7 @@ static hn_call_news body(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news call_begin(hn_call_reader *r) {
+static hn_call_events call_begin(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) != '{') return HN_CALL_BREAKS;
     hn_json_scan_init(&r->scan);
@@ -103,19 +103,19 @@ static hn_call_news call_begin(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news call(hn_call_reader *r) {
-    const hn_call_news news = hn_read_args(r);
+static hn_call_events call(hn_call_reader *r) {
+    const hn_call_events news = hn_read_args(r);
     if (news != HN_CALL_CLOSED) return news;
     r->step = CALL_END;
     return HN_CALL_AGAIN;
 }
 
 /* The body must be the arguments alone. */
-static hn_call_news call_end(hn_call_reader *r) {
+static hn_call_events call_end(hn_call_reader *r) {
     const size_t i = hn_space_ahead(r, 0);
     bool unknown = i == hn_left(r) && !r->ended, is = i == hn_left(r) && r->ended;
     for (int k = 0; ends[k] && i < hn_left(r) && !is; k++) {
-        const hn_look found = hn_look_at(r, i, ends[k]);
+        const hn_maybe found = hn_begins_with(r, i, ends[k]);
         unknown = unknown || found == HN_UNKNOWN;
         is = found == HN_YES;
         if (is) hn_pass(r, i + (k < REAL_ENDS ? strlen(ends[k]) : 0));
@@ -126,7 +126,7 @@ static hn_call_news call_end(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news read(hn_call_reader *r) {
+static hn_call_events read(hn_call_reader *r) {
     if (r->step == HEADER && r->opened >= 0) { /* the mark is part of the header */
         r->at = r->from;
         r->opened = -2;

@@ -13,14 +13,14 @@ static bool fits(const char *text, size_t len) {
 static const hn_block how = {.object = true, .needs_args = true, .between = ";,"};
 
 /* name.call( */
-static hn_call_news built_in(hn_call_reader *r) {
+static hn_call_events built_in(hn_call_reader *r) {
     const char *const until[] = {".call(", NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
     if ((n == SIZE_MAX ? r->looked : n) > HN_LONGEST_NAME) return HN_CALL_NOT;
     if (n == SIZE_MAX) return hn_more_or(r, HN_CALL_NOT);
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
-    const hn_call_news news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    const hn_call_events news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
     if (news != HN_CALL_AGAIN) return news;
     hn_pass(r, n + 6);
     r->step = BUILT_IN_KEY;
@@ -28,7 +28,7 @@ static hn_call_news built_in(hn_call_reader *r) {
 }
 
 /* key=" or the end. */
-static hn_call_news built_in_key(hn_call_reader *r) {
+static hn_call_events built_in_key(hn_call_reader *r) {
     const char *const until[] = {"=\"", ")", NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
@@ -45,10 +45,10 @@ static hn_call_news built_in_key(hn_call_reader *r) {
 }
 
 /* Whether the quote at `n` ends a value: quotes in values are not escaped, so the call's end or another key has to follow. */
-static hn_look value_ends(const hn_call_reader *r, size_t n) {
+static hn_maybe value_ends(const hn_call_reader *r, size_t n) {
     const char *p = hn_next_bytes(r);
     const size_t left = hn_left(r);
-    const hn_look none = r->ended ? HN_NO : HN_UNKNOWN;
+    const hn_maybe none = r->ended ? HN_NO : HN_UNKNOWN;
     size_t i = hn_space_ahead(r, n + 1);
     if (i == left) return none;
     if (p[i] == ')') return hn_space_ahead(r, i + 1) < left ? HN_NO : r->ended ? HN_YES : HN_UNKNOWN;
@@ -59,10 +59,10 @@ static hn_look value_ends(const hn_call_reader *r, size_t n) {
     return i > key && p[i] == '=' && p[i + 1] == '"' ? HN_YES : HN_NO;
 }
 
-static hn_call_news built_in_value(hn_call_reader *r) {
+static hn_call_events built_in_value(hn_call_reader *r) {
     size_t n = r->looked;
     for (; n < hn_left(r); n++) {
-        const hn_look ends = hn_next_bytes(r)[n] == '"' ? value_ends(r, n) : HN_NO;
+        const hn_maybe ends = hn_next_bytes(r)[n] == '"' ? value_ends(r, n) : HN_NO;
         if (ends == HN_UNKNOWN) break;
         if (ends == HN_NO) continue;
         hn_args_string(r, hn_next_bytes(r), n);
@@ -75,7 +75,7 @@ static hn_call_news built_in_value(hn_call_reader *r) {
     return HN_CALL_MORE;
 }
 
-static hn_call_news read(hn_call_reader *r) {
+static hn_call_events read(hn_call_reader *r) {
     if (r->step == BEGIN && r->opened == 0) { /* behind the tag: an object or a built-in tool */
         if (!hn_skip_space(r)) return HN_CALL_MORE;
         if (*hn_next_bytes(r) != '{') r->step = BUILT_IN;

@@ -16,14 +16,14 @@ static bool fits_args(const char *text, size_t len) {
 }
 
 /* A list is one if an object is in it. */
-static hn_call_news begin(hn_call_reader *r) {
+static hn_call_events begin(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) == '[' || *hn_next_bytes(r) == '{') return hn_read_block(r);
     r->step = NAME;
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news name(hn_call_reader *r) {
+static hn_call_events name(hn_call_reader *r) {
     static const char *const until[] = {CALL_ID, ARGS_MARK, "{", NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
@@ -36,7 +36,7 @@ static hn_call_news name(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news id(hn_call_reader *r) {
+static hn_call_events id(hn_call_reader *r) {
     static const char *const until[] = {ARGS_MARK, "{", NULL};
     int which;
     const size_t n = hn_find(r, until, &which);
@@ -48,7 +48,7 @@ static hn_call_news id(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news args_begin(hn_call_reader *r) {
+static hn_call_events args_begin(hn_call_reader *r) {
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) != '{') return HN_CALL_BREAKS;
     hn_json_scan_init(&r->scan);
@@ -56,13 +56,13 @@ static hn_call_news args_begin(hn_call_reader *r) {
     return hn_call_begin(r, r->in.at + r->name.from, r->name.n, r->in.at + r->param.from, r->param.n);
 }
 
-static hn_call_news args(hn_call_reader *r) {
-    const hn_call_news news = hn_read_args(r);
+static hn_call_events args(hn_call_reader *r) {
+    const hn_call_events news = hn_read_args(r);
     if (news == HN_CALL_CLOSED) hn_call_done(r);
     return news;
 }
 
-static hn_call_news read(hn_call_reader *r) {
+static hn_call_events read(hn_call_reader *r) {
     switch (r->step) {
     case BEGIN: return begin(r);
     case NAME: return name(r);

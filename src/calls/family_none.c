@@ -2,7 +2,7 @@
 /* family_none.c - a template whose calls have no known format: everything but thinking is text. */
 #include "calls/call_families.h"
 
-static hn_call_news read(hn_call_reader *r) {
+static hn_call_events read(hn_call_reader *r) {
     (void)r;
     return HN_CALL_NOT;
 }

@@ -14,10 +14,10 @@ static bool fits_lfm2(const char *text, size_t len) {
 }
 
 /* The mark may be missing. LFM2 sometimes writes the list again behind it, and the mark. */
-static hn_call_news close(hn_call_reader *r) {
+static hn_call_events close(hn_call_reader *r) {
     const size_t i = hn_space_ahead(r, 0);
     if (i == hn_left(r)) return hn_more_or(r, HN_CALL_CLOSED);
-    const hn_look found = hn_look_at(r, i, END);
+    const hn_maybe found = hn_begins_with(r, i, END);
     if (found == HN_UNKNOWN) return HN_CALL_MORE;
     if (found == HN_NO) return HN_CALL_CLOSED;
     hn_pass(r, i + strlen(END));
@@ -26,7 +26,7 @@ static hn_call_news close(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-static hn_call_news echo(hn_call_reader *r) {
+static hn_call_events echo(hn_call_reader *r) {
     const char *const until[] = {END, r->family->opens[0], NULL};
     int which;
     const size_t i = hn_space_ahead(r, 0);
@@ -40,10 +40,10 @@ static hn_call_news echo(hn_call_reader *r) {
     return HN_CALL_CLOSED;
 }
 
-static hn_call_news read_lfm2(hn_call_reader *r) {
+static hn_call_events read_lfm2(hn_call_reader *r) {
     if (r->step == CLOSE) return close(r);
     if (r->step == ECHO_OF_IT) return echo(r);
-    const hn_call_news news = hn_read_python(r);
+    const hn_call_events news = hn_read_python(r);
     if (news != HN_CALL_CLOSED) return news;
     r->step = CLOSE;
     return HN_CALL_AGAIN;

@@ -377,7 +377,7 @@ static step next(hn_literal *l, rest *r, hn_bytes *out) {
     }
 }
 
-hn_literal_news hn_literal_run(hn_literal *l, const char *bytes, size_t n, bool ended, size_t *used, hn_bytes *out) {
+hn_literal_events hn_literal_run(hn_literal *l, const char *bytes, size_t n, bool ended, size_t *used, hn_bytes *out) {
     rest r = {bytes, n, ended};
     step s = STEP_ON;
     while (s == STEP_ON && l->state != OVER && r.n && !l->no_memory) s = next(l, &r, out);

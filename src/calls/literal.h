@@ -11,7 +11,7 @@ typedef enum hn_literal_style {
     HN_GEMMA           /* bare keys, strings between <|"|>, or without it at their beginning */
 } hn_literal_style;
 
-typedef enum hn_literal_news { HN_LITERAL_MORE, HN_LITERAL_DONE, HN_LITERAL_BAD } hn_literal_news;
+typedef enum hn_literal_events { HN_LITERAL_MORE, HN_LITERAL_DONE, HN_LITERAL_BAD } hn_literal_events;
 
 enum { HN_LITERAL_DEPTH = 512 };
 typedef struct hn_literal {
@@ -29,7 +29,7 @@ typedef struct hn_literal {
 
 void hn_literal_init(hn_literal *l, hn_literal_style style);
 /* Reads on, adds JSON to out, and says in *used how many bytes it needs no more. ended: nothing follows them. */
-hn_literal_news hn_literal_run(hn_literal *l, const char *bytes, size_t n, bool ended, size_t *used, hn_bytes *out);
+hn_literal_events hn_literal_run(hn_literal *l, const char *bytes, size_t n, bool ended, size_t *used, hn_bytes *out);
 /* Bytes of a string as JSON has them between its quotes. False: no memory. */
 bool hn_json_escape(hn_bytes *out, const char *bytes, size_t n);
 #endif

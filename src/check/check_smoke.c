@@ -91,7 +91,7 @@ static hunch_status open_engine(hunch_engine **e, const hn_smoke *s, hunch_model
     o.drafts = &spec;
     o.n_drafts = 1;
     const hunch_status st = hunch_engine_open(e, m, &o, err);
-    if (!st) (*e)->judges = true;
+    if (!st) (*e)->keeps_wrong_heads = true;
     return st;
 }
 

@@ -76,12 +76,12 @@ static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
     return 0;
 }
 
-static int lanes_open(tool_comparison *c, int parallel, int max_tokens) {
+static int variants_open(tool_comparison *c, int parallel, int max_tokens) {
     int methods = c->o.drafts.n ? c->o.drafts.n : 1, context = 0, code = context_choose(c, max_tokens, &context);
-    c->n_lanes = methods + 1;
-    c->lanes = tool_alloc((size_t)c->n_lanes, sizeof *c->lanes);
-    for (int i = 0; i < c->n_lanes && !code; i++) {
-        tool_lane *l = &c->lanes[i];
+    c->n_variants = methods + 1;
+    c->variants = tool_alloc((size_t)c->n_variants, sizeof *c->variants);
+    for (int i = 0; i < c->n_variants && !code; i++) {
+        tool_variant *l = &c->variants[i];
         l->trees = i > 0 && (c->o.trees || c->o.record);
         if (i > 0)
             tool_method_init(&l->method, c->o.drafts.n ? &c->o.drafts.items[i - 1] : NULL, c->o.drafts.n ? 1 : 0);
@@ -92,18 +92,18 @@ static int lanes_open(tool_comparison *c, int parallel, int max_tokens) {
 
 /* ---- generating ---------------------------------------------------------------------------------------------- */
 
-/* Brings all lanes to `tokens` tokens; turn rotates the lane that goes first. */
+/* Brings all variants to `tokens` tokens; turn rotates the variant that goes first. */
 static int slice_run(tool_comparison *c, size_t tokens, size_t turn) {
     int code = 0;
-    for (int i = 0; i < c->n_lanes && !code; i++)
-        code = tool_lane_advance(&c->lanes[(turn + (size_t)i) % (size_t)c->n_lanes], tokens);
+    for (int i = 0; i < c->n_variants && !code; i++)
+        code = tool_variant_advance(&c->variants[(turn + (size_t)i) % (size_t)c->n_variants], tokens);
     return code;
 }
 
 static bool all_finished(const tool_comparison *c) {
     bool finished = true;
-    for (int i = 0; i < c->n_lanes; i++)
-        finished = finished && tool_lane_finished(&c->lanes[i]);
+    for (int i = 0; i < c->n_variants; i++)
+        finished = finished && tool_variant_finished(&c->variants[i]);
     return finished;
 }
 
@@ -122,27 +122,27 @@ static void batch_progress(const tool_comparison *c, const batch *b, double part
 static int batch_generate(tool_comparison *c, const batch *b) {
     size_t turn = b->first + (size_t)b->repeat;
     int code = slice_run(c, 1, turn); /* reads the prompts */
-    for (int i = 0; i < c->n_lanes && !code; i++)
-        tool_drafters_note(c->lanes[i].engine);
+    for (int i = 0; i < c->n_variants && !code; i++)
+        tool_drafters_note(c->variants[i].engine);
     for (size_t slice = 1; !code && !all_finished(c); slice++) {
         code = slice_run(c, slice * TOOL_SLICE, turn + slice);
         batch_progress(c, b, (double)(slice * TOOL_SLICE) / b->requests[0].max_tokens);
     }
-    for (int i = 0; i < c->n_lanes && !code; i++)
-        tool_drafters_note(c->lanes[i].engine);
+    for (int i = 0; i < c->n_variants && !code; i++)
+        tool_drafters_note(c->variants[i].engine);
     return code;
 }
 
-/* given: [n_lanes][n]. */
+/* given: [n_variants][n]. */
 static void answers_compare(tool_comparison *c, const batch *b, const tool_answer *given) {
-    for (int l = 1; l < c->n_lanes; l++)
+    for (int l = 1; l < c->n_variants; l++)
         for (int i = 0; i < b->n; i++)
             tool_prompt_stats_add(tool_prompt_stats_of(c, l, b->first + (size_t)i), &given[i], &given[l * b->n + i]);
 }
 
 /* Keeps the first answers, to be shown. */
 static void answers_keep(tool_comparison *c, const batch *b, tool_answer *given) {
-    for (int l = 0; l < c->n_lanes; l++)
+    for (int l = 0; l < c->n_variants; l++)
         for (int i = 0; i < b->n; i++) {
             tool_answer *a = &given[l * b->n + i];
             if (b->repeat == 0)
@@ -153,17 +153,17 @@ static void answers_keep(tool_comparison *c, const batch *b, tool_answer *given)
 }
 
 static int batch_once(tool_comparison *c, const batch *b) {
-    tool_answer *given = tool_alloc((size_t)c->n_lanes * (size_t)b->n, sizeof *given);
+    tool_answer *given = tool_alloc((size_t)c->n_variants * (size_t)b->n, sizeof *given);
     int code = 0;
-    for (int l = 0; l < c->n_lanes && !code; l++) {
+    for (int l = 0; l < c->n_variants && !code; l++) {
         if (c->cold)
-            hunch_engine_forget(c->lanes[l].engine);
-        code = tool_lane_begin(&c->lanes[l], b->requests, b->n);
+            hunch_engine_forget(c->variants[l].engine);
+        code = tool_variant_begin(&c->variants[l], b->requests, b->n);
     }
     if (!code)
         code = batch_generate(c, b);
-    for (int l = 0; l < c->n_lanes; l++)
-        tool_lane_end(&c->lanes[l], code ? NULL : &given[l * b->n]);
+    for (int l = 0; l < c->n_variants; l++)
+        tool_variant_end(&c->variants[l], code ? NULL : &given[l * b->n]);
     if (!code) {
         answers_compare(c, b, given);
         answers_keep(c, b, given);
@@ -178,7 +178,7 @@ static bool batch_done(const tool_comparison *c, const batch *b) {
         return true;
     if (isnan(c->o.until_width) || b->repeat == 0)
         return false;
-    for (int l = 1; l < c->n_lanes; l++)
+    for (int l = 1; l < c->n_variants; l++)
         for (int i = 0; i < b->n; i++) {
             const tool_prompt_stats *d = tool_prompt_stats_of(c, l, b->first + (size_t)i);
             if (d->slices.n && !tool_prompt_stats_within(d, c->o.until_width))
@@ -214,7 +214,7 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
 /* Answers all prompts. An interrupt keeps the batches that are complete. */
 static int prompts_run(tool_comparison *c, int parallel, const hunch_request *base) {
     tool_progress bar;
-    size_t all = (size_t)c->n_lanes * c->prompts.n;
+    size_t all = (size_t)c->n_variants * c->prompts.n;
     tool_progress_begin(&bar, "comparing", "prompts");
     tool_interrupts_catch();
     c->answers = tool_alloc(all, sizeof *c->answers);
@@ -237,7 +237,7 @@ static int prompts_run(tool_comparison *c, int parallel, const hunch_request *ba
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
 static int comparison_report(const tool_comparison *c) {
-    int methods = c->n_lanes - 1;
+    int methods = c->n_variants - 1;
     tool_verdict *verdicts = tool_alloc((size_t)methods, sizeof *verdicts);
     for (int i = 0; i < methods; i++)
         verdicts[i] = tool_verdict_of(c, i + 1, NULL);
@@ -265,7 +265,7 @@ static int comparison_run(tool_comparison *c) {
     c->repeats = c->o.repeat != TOOL_UNSET ? c->o.repeat : isnan(c->o.until_width) ? 1 : DEFAULT_REPEATS;
     c->cold = c->o.cold || c->repeats > 1;
     int parallel = c->o.parallel == TOOL_UNSET ? 1 : c->o.parallel;
-    if ((code = lanes_open(c, parallel, base.max_tokens)))
+    if ((code = variants_open(c, parallel, base.max_tokens)))
         return code;
     code = prompts_run(c, parallel, &base);
     if (code && code != HUNCH_CANCELLED)
@@ -275,15 +275,15 @@ static int comparison_run(tool_comparison *c) {
 }
 
 static void comparison_fini(tool_comparison *c) {
-    for (size_t i = 0; c->answers && i < (size_t)c->n_lanes * c->prompts.n; i++) {
+    for (size_t i = 0; c->answers && i < (size_t)c->n_variants * c->prompts.n; i++) {
         tool_answer_fini(&c->answers[i]);
         tool_prompt_stats_fini(&c->stats[i]);
     }
     hn_free(c->answers);
     hn_free(c->stats);
-    for (int i = 0; i < c->n_lanes; i++)
-        tool_lane_fini(&c->lanes[i]);
-    hn_free(c->lanes);
+    for (int i = 0; i < c->n_variants; i++)
+        tool_variant_fini(&c->variants[i]);
+    hn_free(c->variants);
     hunch_model_close(&c->model);
     tool_grammar_fini(&c->grammar);
     tool_prompts_fini(&c->prompts);

@@ -16,7 +16,7 @@
 #include "cli/tool_render.h"
 #include "cli/tool_result.h"
 #include "cli/tool_row_keys.h"
-#include "cli/tool_twin.h"
+#include "cli/tool_verify_exact.h"
 
 enum { DEFAULT_TOKENS = 512 };
 
@@ -43,17 +43,17 @@ typedef struct run {
 typedef struct window {
     hunch_session **session;    /* [size]; NULL: free */
     tool_why *why;              /* [size] */
-    tool_twin *twin;            /* [size]; zeroed without --verify-exact */
+    tool_verify_exact *twin;            /* [size]; zeroed without --verify-exact */
     int size, first, next, end; /* samples first .. next - 1 are open */
 } window;
 
 /* ---- samples ------------------------------------------------------------------------------------------------- */
 
-static int twin_open(const run *r, tool_twin *t, hunch_request *q) {
+static int twin_open(const run *r, tool_verify_exact *t, hunch_request *q) {
     hunch_engine_options o;
     tool_engine_options(&o, &r->o);
     o.context = hunch_engine_context(r->engine);
-    return tool_twin_open(t, r->model, &o, q);
+    return tool_verify_exact_open(t, r->model, &o, q);
 }
 
 static int sample_open(run *r, window *w) {
@@ -116,7 +116,7 @@ static int twins_follow(const run *r, const window *w) {
     int code = 0;
     for (int i = w->first; i < w->next && !code && r->o.verify_exact; i++) {
         const int slot = i % w->size;
-        code = tool_twin_follow(&w->twin[slot], r->engine, w->session[slot]);
+        code = tool_verify_exact_follow(&w->twin[slot], r->engine, w->session[slot]);
     }
     return code;
 }
@@ -135,12 +135,12 @@ static int samples_report(run *r, window *w) {
         if (st.finish == HUNCH_FINISH_GRAMMAR)
             tool_message("the answer ends early: %s", st.error.message);
         if (!code && r->o.verify_exact)
-            code = tool_twin_finish(&w->twin[slot], r->engine, w->session[slot]);
+            code = tool_verify_exact_finish(&w->twin[slot], r->engine, w->session[slot]);
         if (code)
             return code;
         tool_drafters_note(r->engine);
         hunch_session_close(&w->session[slot]);
-        tool_twin_close(&w->twin[slot]);
+        tool_verify_exact_close(&w->twin[slot]);
         tool_why_fini(&w->why[slot]);
     }
     return 0;
@@ -180,7 +180,7 @@ static int samples_run(run *r, int parallel) {
     int code = samples_generate(r, &w);
     for (int i = 0; i < w.size; i++) {
         hunch_session_close(&w.session[i]);
-        tool_twin_close(&w.twin[i]);
+        tool_verify_exact_close(&w.twin[i]);
         tool_why_fini(&w.why[i]);
     }
     hn_free(w.session);

@@ -45,13 +45,13 @@ static void line_write(tool_file *f, json_t *line) {
 }
 
 /* A line a position: its root is the token there, and its drafts are about the tokens after it. */
-static void answer_write(tool_file *f, const tool_comparison *c, int lane, size_t prompt) {
-    const tool_answer *plain = tool_answer_of(c, 0, prompt), *drafted = tool_answer_of(c, lane, prompt);
+static void answer_write(tool_file *f, const tool_comparison *c, int variant, size_t prompt) {
+    const tool_answer *plain = tool_answer_of(c, 0, prompt), *drafted = tool_answer_of(c, variant, prompt);
     const tool_prompt *p = &c->prompts.items[prompt];
     for (size_t k = 0; k < drafted->recorded.n; k++) {
         const hunch_round_report *r = &drafted->recorded.rounds[k];
         line_write(f, json_pack("{s:O,s:o,s:i,s:i,s:i,s:f,s:f,s:o}", "prompt", p->id, "draft",
-                                tool_json_name(c->lanes[lane].method.text), "position",
+                                tool_json_name(c->variants[variant].method.text), "position",
                                 (int)k, "root", (int)r->root, "context", r->context, "draft_s", r->draft_s, "draft_pass_s",
                                 r->draft_pass_s, "drafts", drafts_json(r, plain, k)));
     }
@@ -61,12 +61,12 @@ int tool_record_write(const tool_comparison *c) {
     tool_file f;
     size_t positions = 0;
     const int code = tool_file_begin(&f, c->o.record);
-    for (int lane = 1; !code && lane < c->n_lanes; lane++)
+    for (int variant = 1; !code && variant < c->n_variants; variant++)
         for (size_t i = 0; i < c->n_done; i++) {
-            answer_write(&f, c, lane, i);
-            positions += tool_answer_of(c, lane, i)->recorded.n;
+            answer_write(&f, c, variant, i);
+            positions += tool_answer_of(c, variant, i)->recorded.n;
         }
     if (!code)
-        tool_message("%s: %zu positions, by %d method%s", c->o.record, positions, c->n_lanes - 1, c->n_lanes > 2 ? "s" : "");
+        tool_message("%s: %zu positions, by %d method%s", c->o.record, positions, c->n_variants - 1, c->n_variants > 2 ? "s" : "");
     return tool_file_end(&f, code);
 }

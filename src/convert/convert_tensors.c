@@ -57,7 +57,7 @@ static void move_items(const hn_tensor_change *c, size_t items, size_t bytes, si
         if (c->way == HN_HALVED) memcpy(to + i * bytes, from + place_of(c, i) * bytes, bytes);
         for (size_t k = 0; c->way == HN_TILED_COLUMNS && k < columns; k++)
             memcpy(to + i * bytes + place_of(c, k) * one, from + i * bytes + k * one, one);
-        for (size_t k = 0; c->way == HN_EXCHANGED && k < columns; k++)
+        for (size_t k = 0; c->way == HN_TRANSPOSED && k < columns; k++)
             memcpy(to + (k * items + i) * one, from + i * bytes + k * one, one);
     }
 }
@@ -137,7 +137,7 @@ static hunch_status piece_find(hn_conversion *c, const written *w, hn_tensor_id 
     const size_t heads = kind == HN_IS_OF_HEADS ? (size_t)a->layer[t.k].heads : 1;
     const size_t each = (value ? (size_t)shape[0] : (size_t)shape[1]) / heads; /* items of one of `many` */
     const size_t many = matrices > 1 ? (size_t)matrices : kind == HN_IS_EXPERT_VECTORS ? (size_t)shape[1] : heads;
-    p->items = (size_t)part[value || w->by.of.way == HN_EXCHANGED ? 0 : 1];
+    p->items = (size_t)part[value || w->by.of.way == HN_TRANSPOSED ? 0 : 1];
     p->first = (many > 1 ? (size_t)e * each : 0) + first;
     p->bytes = p->tensor->bytes / (each * many);
     return HUNCH_OK;
@@ -160,7 +160,7 @@ static hunch_status check_piece(hn_conversion *c, const written *w, const piece 
     const hn_tensor *t = p->tensor;
     const char *path = hn_source_path(c->src);
     if (w->by.floats) return HUNCH_OK;
-    if (w->by.of.way == HN_EXCHANGED && t->dtype > HN_BF16)
+    if (w->by.of.way == HN_TRANSPOSED && t->dtype > HN_BF16)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s has type %s: its rows are exchanged with its columns, expected floats", path,
                        t->name, t->type_name);
     if (t->dtype == HN_F8_E4M3) return refuse_fp8(c, t);

@@ -80,7 +80,7 @@ typedef struct hn_committed_text {
 typedef struct hn_begin {
     int seq;
     uint64_t seed;
-    uint64_t salt;              /* texts of different salts share no store (text/tenants.h); 0: it has none */
+    uint64_t salt;              /* texts of different salts share no store (text/salt_stores.h); 0: it has none */
     hn_committed_text text;               /* the committed text: the prompt, or the whole text when a session resumes */
     int rows_restored;          /* of the drafter's own cache rows, by a prefix hit */
     const int32_t *oracle;      /* requested by `forced`: the plain continuation after the prompt; else NULL. Copied */

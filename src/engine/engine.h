@@ -68,7 +68,7 @@ struct hunch_engine {
     int n_drafters;
     hn_name_list notes;         /* for the user */
     uint32_t told_wrong, told_good; /* bits of heads about which a note was added (head_health.c) */
-    bool judges;                /* how good a head is shall be found out: a wrong one goes on */
+    bool keeps_wrong_heads;                /* how good a head is shall be found out: a wrong one goes on */
     hn_name_list left_out;      /* drafters that `auto` did not open, and why */
     bool feeds;                 /* some drafter reads the target's features */
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
@@ -109,7 +109,7 @@ struct hunch_engine {
     uint64_t salt_key[2];    /* of the hash that makes numbers of salts */
     uint64_t opened;         /* sessions so far */
     int64_t promised[HN_ACCOUNT_PARTS]; /* to its texts, of the model's account */
-    int overtaken;           /* places given to others since the text that has waited longest, or an older one, got one */
+    int passed_over;           /* places given to others since the text that has waited longest, or an older one, got one */
     uint64_t admissions;     /* so far: a session with a larger number got its place later */
     bool internal;           /* the internal sequence is in use */
     hunch_engine_stats stats; /* its counters and times */

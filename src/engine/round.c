@@ -88,7 +88,7 @@ static hn_logits logits_wanted(const hunch_session *s) {
 
 bool hn_session_is_matched(const hunch_session *s) {
     const hn_session_request *r = &s->request;
-    if (!s->engine->model->target.backend->one_wait || r->logprobs || r->on_logits || s->engine->judges) return false;
+    if (!s->engine->model->target.backend->one_wait || r->logprobs || r->on_logits || s->engine->keeps_wrong_heads) return false;
     if (r->rule == HN_RULE_GREEDY) return hn_sampler_takes_best(&s->sampler, s->text.n);
     return r->rule == HN_RULE_MATCH && hn_sampler_is_plain(&s->sampler);
 }
@@ -328,7 +328,7 @@ static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
     if (e->controller) hn_controller_observe(e->controller, s->id, &s->round.drafts);
-    if (!s->request.one_token && !e->judges) hn_watch_heads(s);
+    if (!s->request.one_token && !e->keeps_wrong_heads) hn_watch_heads(s);
 }
 
 /* The first token that was decided, as if nothing had been drafted. */

@@ -77,8 +77,8 @@ static outcome place(hunch_engine *e, hunch_session *s) {
     if (!make_place(e, s)) return NO_ROOM;
     const int id = free_place(e);
     const bool longest = s == waited_longest(e);
-    s->in_turn |= longest && e->overtaken >= MOST_OVERTAKEN;
-    e->overtaken = longest ? 0 : e->overtaken + 1;
+    s->in_turn |= longest && e->passed_over >= MOST_OVERTAKEN;
+    e->passed_over = longest ? 0 : e->passed_over + 1;
     hn_queue_remove(s);
     if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
     return PLACED;
@@ -88,7 +88,7 @@ void hn_admit(hunch_engine *e) {
     bool passed = false; /* the oldest */
     keep_for_preempted(e);
     for (hunch_session *s = e->queue, *next; s; s = next) {
-        hunch_session *oldest = !passed && e->overtaken >= MOST_OVERTAKEN ? waited_longest(e) : s;
+        hunch_session *oldest = !passed && e->passed_over >= MOST_OVERTAKEN ? waited_longest(e) : s;
         if (oldest && oldest != s) {
             const outcome o = place(e, oldest);
             if (o == NO_ROOM) return;

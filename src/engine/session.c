@@ -190,7 +190,7 @@ void hn_session_preempt(hunch_session *s) {
 void hunch_session_cancel(hunch_session *s) {
     if (!s) return;
     if (s->held) {
-        if (s->wish == HN_WISH_NONE) s->wish = HN_WISH_CANCEL;
+        if (s->deferred == HN_DEFERRED_NONE) s->deferred = HN_DEFERRED_CANCEL;
         return;
     }
     hn_stream_end(s);
@@ -207,7 +207,7 @@ void hunch_session_close(hunch_session **sp) {
     if (!s) return;
     *sp = NULL;
     if (s->held) {
-        s->wish = HN_WISH_CLOSE;
+        s->deferred = HN_DEFERRED_CLOSE;
         return;
     }
     hn_stream_end(s);
@@ -216,11 +216,11 @@ void hunch_session_close(hunch_session **sp) {
 }
 
 void hn_session_let_go(hunch_session *s) {
-    const hn_session_wish wish = s->wish;
+    const hn_session_deferred deferred = s->deferred;
     s->held = false;
-    s->wish = HN_WISH_NONE;
-    if (wish == HN_WISH_CANCEL) hunch_session_cancel(s);
-    if (wish == HN_WISH_CLOSE) hunch_session_close(&s);
+    s->deferred = HN_DEFERRED_NONE;
+    if (deferred == HN_DEFERRED_CANCEL) hunch_session_cancel(s);
+    if (deferred == HN_DEFERRED_CLOSE) hunch_session_close(&s);
 }
 
 void hunch_session_get(const hunch_session *s, hunch_session_state *state) {

@@ -94,7 +94,7 @@ typedef struct hn_head_health {
 } hn_head_health;
 
 /* What was asked for while the session was held. */
-typedef enum hn_session_wish { HN_WISH_NONE, HN_WISH_CANCEL, HN_WISH_CLOSE } hn_session_wish;
+typedef enum hn_session_deferred { HN_DEFERRED_NONE, HN_DEFERRED_CANCEL, HN_DEFERRED_CLOSE } hn_session_deferred;
 
 struct hunch_session {
     hunch_engine *engine;
@@ -107,7 +107,7 @@ struct hunch_session {
     bool in_turn;        /* it has its place because it waited longest: no other is before it for its priority */
     struct hn_same_tokens *same; /* [parallel] while it waits: what it has in common with the sessions placed; NULL: unknown */
     bool held;           /* a call that runs passes has it in its hands: what ends the session waits until that returns */
-    hn_session_wish wish;
+    hn_session_deferred deferred;
     hn_sampler sampler;  /* zeroed before the first place, and after the end */
     hn_session_request request;
     hn_session_text text;

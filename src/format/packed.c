@@ -73,7 +73,7 @@ static hunch_status read_stored(const hn_source *s, const stored *from, size_t r
     const hn_by_columns *c = &from->at;
     const hn_source_file *f = &s->files[c->part.file];
     if (c->rows == 1) row = 0;
-    if (from->by_columns) return hn_turned_read(s, c, row, 1, 1, to, err);
+    if (from->by_columns) return hn_transposed_read(s, c, row, 1, 1, to, err);
     return hn_map_read(&f->map, f->path, (size_t)(c->part.data - f->map.data) + row * row_bytes(from), row_bytes(from), to, err);
 }
 
@@ -578,14 +578,14 @@ hunch_status hn_packed_join(hn_source *s, hunch_error *err) {
     if (j.scheme.packing == HN_NOT_PACKED || s->n_tensors == 0) return HUNCH_OK;
     j.of = hn_zalloc(s->n_tensors, sizeof *j.of);
     hunch_status st = j.of ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *j.of);
-    if (!st) st = hn_turned_open(s, err);
+    if (!st) st = hn_transposed_open(s, err);
     for (size_t i = 0; !st && i < s->n_tensors; i++) st = find_module(&j, i);
     if (!st) agree(&j);
     for (size_t i = 0; !st && i < s->n_tensors; i++)
         if (j.of[i].names) st = join(&j, &j.of[i]);
     for (size_t i = 0; j.of && i < s->n_tensors; i++) hn_packed_free(j.of[i].packed);
     hn_free(j.of);
-    hn_turned_trim(s);
+    hn_transposed_trim(s);
     if (!st) hn_source_drop_unnamed(s);
     return st;
 }

@@ -75,7 +75,7 @@ hunch_status hn_source_open_config(hn_source **out, const char *path, hunch_erro
 }
 
 void hn_source_trim(hn_source *s) {
-    hn_turned_trim(s);
+    hn_transposed_trim(s);
     for (size_t i = 0; i < s->n_metas; i++) {
         hn_free(s->metas[i].key);
         hn_free(s->metas[i].text);
@@ -98,7 +98,7 @@ void hn_source_close(hn_source **source) {
     if (s == NULL)
         return;
     hn_source_trim(s);
-    hn_turned_close(s);
+    hn_transposed_close(s);
     for (size_t i = 0; i < s->n_tensors; i++) {
         hn_free((char *)(uintptr_t)s->tensors[i].name);
         if (s->tensors[i].view)

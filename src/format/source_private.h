@@ -113,7 +113,7 @@ struct hn_source {
     const char *architecture; /* of a GGUF, for the other names of its keys and tensors; NULL: it has none */
     json_t *documents[HN_HF_DOCUMENTS]; /* HF; NULL where the file is absent */
     size_t json_bytes;                  /* their estimated memory (json_load.h) */
-    struct hn_turned_bands *turned;     /* of tensors that are stored by columns (turned_bands.c); NULL: there are none */
+    struct hn_transposed_bands *transposed;     /* of tensors that are stored by columns (transposed_bands.c); NULL: there are none */
 };
 
 /* The readers fill an empty source; after an error hn_source_close frees what they added. */
@@ -134,14 +134,14 @@ hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, 
 /* Joins the tensors that a quantised matrix is stored as to one, of the matrix's name: X_blocks and X_scales to X, of type MXFP4
  * (tensor_view.c), and packed integers (hn_packed_join). HUNCH_REFUSED: their types or shapes do not belong together. */
 hunch_status hn_source_join(hn_source *s, hunch_error *err);
-/* Rows first, first + step, ... as they are stored, n of them, of matrices that are stored by columns (turned_bands.c); any thread. trim
- * gives the memory back that they are kept in. */
-typedef struct hn_turned_bands hn_turned_bands;
-hunch_status hn_turned_open(hn_source *s, hunch_error *err);
-hunch_status hn_turned_read(const hn_source *s, const hn_by_columns *c, size_t first, size_t n, size_t step, unsigned char *to,
+/* Rows first, first + step, ... as they are stored, n of them, of matrices that are stored by columns (transposed_bands.c); any thread.
+ * trim gives the memory back that they are kept in. */
+typedef struct hn_transposed_bands hn_transposed_bands;
+hunch_status hn_transposed_open(hn_source *s, hunch_error *err);
+hunch_status hn_transposed_read(const hn_source *s, const hn_by_columns *c, size_t first, size_t n, size_t step, unsigned char *to,
                             hunch_error *err);
-void hn_turned_trim(hn_source *s);
-void hn_turned_close(hn_source *s);
+void hn_transposed_trim(hn_source *s);
+void hn_transposed_close(hn_source *s);
 /* Joins the packed integers of AWQ, GPTQ and compressed-tensors: M.qweight, M.scales, .. to M.weight, of a type that has the same numbers
  * (packed.c). HUNCH_REFUSED, naming the tensor: parts are missing, their types or shapes do not belong together, or a width is not read. */
 typedef struct hn_packed hn_packed;

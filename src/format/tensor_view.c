@@ -54,7 +54,7 @@ static void place_plain(const hn_tensor_view *v, size_t first, size_t step, hn_f
 static hunch_status read_turned(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
     const hn_tensor_view *v = r->v;
     const size_t columns = (size_t)r->t->dims[0];
-    return hn_turned_read(r->s, &(hn_by_columns){v->part[0], columns, v->rows, v->row_bytes / columns, 0}, first, n, step, to, r->err);
+    return hn_transposed_read(r->s, &(hn_by_columns){v->part[0], columns, v->rows, v->row_bytes / columns, 0}, first, n, step, to, r->err);
 }
 
 static hunch_status read_packed(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
@@ -170,7 +170,7 @@ hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err) {
     const size_t element = (size_t)hn_dtype_block_bytes(t->dtype);
     if (t->view && t->view->kind == &turned) return HUNCH_OK;
     assert(t->n_dims == 3 && hn_dtype_block(t->dtype) == 1 && !t->view);
-    hunch_status st = hn_turned_open(s, err);
+    hunch_status st = hn_transposed_open(s, err);
     if (!st) st = view_create(t, (size_t)t->dims[0], (size_t)t->dims[1] * element, err);
     if (st) return st;
     const uint64_t rows = t->dims[0];

@@ -102,7 +102,7 @@ static int forms(const hn_backend *b, hn_layer *l, void *own) {
 static hn_tensor_change change(const hn_arch *a, const hn_layer_desc *l, const hn_mixer_desc *own, hn_role role) {
     const hn_latent_desc *d = hn_latent_of(own);
     (void)l;
-    if (role == HN_ROLE_K_B) return (hn_tensor_change){.way = HN_EXCHANGED};
+    if (role == HN_ROLE_K_B) return (hn_tensor_change){.way = HN_TRANSPOSED};
     if (a->rope_interleaved) return (hn_tensor_change){0};
     if (role == HN_ROLE_KV_A || role == HN_ROLE_KV_A_BIAS)
         return (hn_tensor_change){.way = HN_PAIRED, .size = d->rank + d->rope, .first = d->rank, .dims = d->rope};

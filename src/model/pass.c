@@ -139,7 +139,7 @@ static void forward(const hn_exec *ex, const void *arg) {
     const hn_runner *r = arg;
     const hn_exec own = hn_runner_exec(ex, r);
     if (r->run.moves) hn_cache_move(ex, r->groups.cache);
-    hn_ahead_take(&own, r);
+    hn_one_wait_take(&own, r);
     if (r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS) {
         hn_pass_steps(&own, r);
         return;
@@ -147,7 +147,7 @@ static void forward(const hn_exec *ex, const void *arg) {
     prologue(&own, r);
     layers(&own, r);
     tail(&own, r);
-    hn_ahead_verify(&own, r);
+    hn_one_wait_verify(&own, r);
 }
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
@@ -202,7 +202,7 @@ static void read_results(hn_runner *r) {
     o->host_moments = o->entropy && o->host_sums ? b->read(b, t, o->best.moments, sizeof(float) * sums) : NULL;
     o->host_best = k ? b->read(b, t, o->best.id, sizeof(int32_t) * k) : NULL;
     o->host_value = k ? b->read(b, t, o->best.value, sizeof(float) * k) : NULL;
-    hn_ahead_read(r);
+    hn_one_wait_read(r);
     o->host_clusters = k && o->nearest.k ? b->read(b, t, o->nearest.id, sizeof(int32_t) * (size_t)(o->n_logits * o->nearest.k)) : NULL;
 }
 

@@ -138,28 +138,28 @@ typedef struct hn_pass_submission {
     int cache_seq[HN_MAX_TEXTS]; /* of its sequences */
 } hn_pass_submission;
 
-/* Rows of which the host does not know the tokens, and trees (pass_ahead.c). One block, written if a pass has any. */
-typedef struct hn_ahead_image {
+/* Rows of which the host does not know the tokens, and trees (pass_one_wait.c). One block, written if a pass has any. */
+typedef struct hn_one_wait_image {
     int32_t n_trees;
     int32_t tree_first[HN_MAX_TEXTS], tree_rows[HN_MAX_TEXTS];
     int32_t parent[HN_PASS_ROWS], of_row[HN_PASS_ROWS]; /* hn_match's */
     int32_t from[HN_PASS_ROWS], to[HN_PASS_ROWS];       /* of tokens: places in their lists, rows of the pass */
-} hn_ahead_image;
+} hn_one_wait_image;
 
 typedef struct hn_token_list {
     hn_buf from;
     int first, n; /* its entries of from and to */
 } hn_token_list;
 
-typedef struct hn_pass_ahead {
-    hn_ahead_image *image; /* owned; NULL: the backend is none where a round waits once */
+typedef struct hn_pass_one_wait {
+    hn_one_wait_image *image; /* owned; NULL: the backend is none where a round waits once */
     hn_draw *draw;         /* owned: [max_logits] of the gathered rows */
     hn_buf image_buf, draws, after, scratch, out;
     hn_token_list list[HN_PASS_ROWS];
     int n_lists, n_trees;
     int16_t tree_of[HN_MAX_TEXTS]; /* the number of a sequence's tree, -1: none */
     const int32_t *host_out, *host_token;
-} hn_pass_ahead;
+} hn_pass_one_wait;
 
 typedef struct hn_places hn_places;
 struct hn_runner {
@@ -177,7 +177,7 @@ struct hn_runner {
     hn_pass_output out;
     hn_pass_export features;
     hn_places *places; /* owned: the stage after a block, NULL: none */
-    hn_pass_ahead ahead;
+    hn_pass_one_wait ahead;
     hn_pass_submission run;
     struct hn_pass_told *told; /* owned: what is told to ranks (pass_told.c); NULL: nothing */
     hn_ticket left[HN_KEPT_LISTS]; /* passes whose end nobody waited for: their seconds are not in `seconds` yet */
@@ -240,14 +240,14 @@ void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
 hunch_status hn_places_open(hn_runner *r, int states, hunch_error *err);
 void hn_places_close(hn_runner *r);
 
-/* pass_ahead.c. */
-hunch_status hn_ahead_open(hn_runner *r, hunch_error *err);
-void hn_ahead_close(hn_runner *r);
-void hn_ahead_list_buffers(hn_buf_room *room, hn_runner *r);
-void hn_ahead_describe(hn_runner *r, const hn_row *rows, int n, int n_seqs, const hn_pass_options *more); /* after the rows */
-void hn_ahead_take(const hn_exec *ex, const hn_runner *r);   /* before the layers */
-void hn_ahead_verify(const hn_exec *ex, const hn_runner *r); /* after the logits */
-void hn_ahead_read(hn_runner *r);
+/* pass_one_wait.c. */
+hunch_status hn_one_wait_open(hn_runner *r, hunch_error *err);
+void hn_one_wait_close(hn_runner *r);
+void hn_one_wait_list_buffers(hn_buf_room *room, hn_runner *r);
+void hn_one_wait_describe(hn_runner *r, const hn_row *rows, int n, int n_seqs, const hn_pass_options *more); /* after the rows */
+void hn_one_wait_take(const hn_exec *ex, const hn_runner *r);   /* before the layers */
+void hn_one_wait_verify(const hn_exec *ex, const hn_runner *r); /* after the logits */
+void hn_one_wait_read(hn_runner *r);
 
 /* pass_rows.c. Writes those of n entries of a page table to its buffer that differ from the kept copy of what the buffer has. */
 void hn_table_write(const hn_runner *r, hn_buf to, int32_t *kept, const int32_t *table, int n);

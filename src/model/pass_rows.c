@@ -337,7 +337,7 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
         describe_blocks(r, rows, n, more);
     else if (hn_arch_is_head(&r->m->arch))
         describe_head(r, rows, n, more);
-    hn_ahead_describe(r, rows, n, n_seqs, more);
+    hn_one_wait_describe(r, rows, n, n_seqs, more);
     write_description(r);
     if (r->walk.step) hn_walk_write(r, n_seqs);
     if (r->grid.cell) hn_grid_write(r, n_seqs);

@@ -114,7 +114,7 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     for (int k = 0; k <= 256; k++)
         r->features.slot[k] = k <= m->arch.layers && hn_feature_wants(&r->features.set, k) ? r->features.n_boundaries++ : -1;
     hunch_status st = open_tables(r, needs->first_group, needs->place, err);
-    if (!st) st = hn_ahead_open(r, err);
+    if (!st) st = hn_one_wait_open(r, err);
     if (!st) st = hn_buf_room_open(&r->buffers, m->backend, hn_runner_list_buffers, r, err);
     if (st) {
         hn_runner_close(&r);
@@ -173,7 +173,7 @@ void hn_runner_close(hn_runner **rp) {
     if (!r) return;
     hn_told_close(r);
     hn_places_close(r);
-    hn_ahead_close(r);
+    hn_one_wait_close(r);
     hn_buf_room_close(&r->buffers);
     for (int g = 0; g < HN_MODEL_GROUPS; g++) {
         hn_free(r->rows.table[g]);

@@ -241,5 +241,5 @@ void hn_runner_list_buffers(void *runner, hn_buf_room *room) {
     list_steps(room, r);
     list_outputs(room, r);
     list_rows(room, r);
-    hn_ahead_list_buffers(room, r);
+    hn_one_wait_list_buffers(room, r);
 }

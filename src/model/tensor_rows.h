@@ -55,8 +55,8 @@ const hn_tensor_row *hn_tensor_row_of(hn_role role);
 
 /* How a GGUF's tensor differs from the folder's. Items are a matrix's rows, a vector's values. PAIRED: those of heads, rotated in halves
  * in a folder, in neighbouring pairs in the family's GGUF; HALVED: the opposite. TILED: those of heads that share another, in a folder by
- * these (head k * each + r), in a GGUF r * keys + k; with COLUMNS those of the columns. EXCHANGED: rows and columns of a matrix. */
-typedef enum hn_way { HN_AS_STORED, HN_PAIRED, HN_HALVED, HN_TILED, HN_TILED_COLUMNS, HN_EXCHANGED } hn_way;
+ * these (head k * each + r), in a GGUF r * keys + k; with COLUMNS those of the columns. TRANSPOSED: rows and columns of a matrix. */
+typedef enum hn_way { HN_AS_STORED, HN_PAIRED, HN_HALVED, HN_TILED, HN_TILED_COLUMNS, HN_TRANSPOSED } hn_way;
 typedef struct hn_tensor_change {
     hn_way way;
     int size;        /* items of a head */

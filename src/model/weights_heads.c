@@ -8,7 +8,7 @@
 #include "ops/pack.h"
 
 /* One matrix at a time. */
-typedef struct exchange {
+typedef struct transposition {
     hn_plan *p;
     const hn_placement *it;
     const float *factors; /* of the whole tensor; NULL: none */
@@ -16,22 +16,22 @@ typedef struct exchange {
     unsigned char *stored;  /* [in] rows of the tensor */
     float *values;          /* [in][out], then a row of the result */
     unsigned char *rows;    /* [out] rows of the result */
-} exchange;
+} transposition;
 
 /* The factor of a value of the tensor, by its row and column. */
-static float factor_at(const exchange *x, size_t row, size_t column) {
+static float factor_at(const transposition *x, size_t row, size_t column) {
     const size_t across = ((size_t)x->it->weight->out + HN_F8_TILE - 1) / HN_F8_TILE;
     return x->factors[row / HN_F8_TILE * across + column / HN_F8_TILE];
 }
 
 /* 8-bit floats stay as they are, and so do their factors, which are found by the other index. */
-static void exchange_bytes(const exchange *x) {
+static void transpose_bytes(const transposition *x) {
     const size_t in = (size_t)x->it->weight->in, out = (size_t)x->it->weight->out;
     for (size_t c = 0; c < out; c++)
         for (size_t r = 0; r < in; r++) x->rows[c * in + r] = x->stored[r * out + c];
 }
 
-static hunch_status exchange_values(const exchange *x, size_t first, hunch_error *err) {
+static hunch_status transpose_values(const transposition *x, size_t first, hunch_error *err) {
     const hn_weight *w = x->it->weight;
     const hn_tensor *t = x->it->tensor;
     const size_t in = (size_t)w->in, out = (size_t)w->out;
@@ -50,7 +50,7 @@ static hunch_status exchange_values(const exchange *x, size_t first, hunch_error
 }
 
 /* Packs the result as matrix number `head`. */
-static void pack_head(const exchange *x, int head) {
+static void pack_head(const transposition *x, int head) {
     const hn_weight *w = x->it->weight;
     hn_backend *b = x->p->m->backend;
     float factors[HN_MAX_HEAD_DIM / HN_F8_TILE + 1];
@@ -61,7 +61,7 @@ static void pack_head(const exchange *x, int head) {
     }
 }
 
-static hunch_status exchange_all(exchange *x, hunch_error *err) {
+static hunch_status transpose_all(transposition *x, hunch_error *err) {
     const hn_placement *it = x->it;
     hunch_status st = HUNCH_OK;
     for (int head = 0; !st && head < it->matrices; head++) {
@@ -69,9 +69,9 @@ static hunch_status exchange_all(exchange *x, hunch_error *err) {
         st = hn_source_read(x->p->src, it->tensor, first * x->stored_row, (size_t)it->weight->in * x->stored_row, x->stored, err);
         if (st) return st;
         if (it->weight->dtype == HN_F8_E4M3)
-            exchange_bytes(x);
+            transpose_bytes(x);
         else
-            st = exchange_values(x, first, err);
+            st = transpose_values(x, first, err);
         if (!st) pack_head(x, head);
     }
     return st;
@@ -81,7 +81,7 @@ hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err)
     hn_weight *w = it->weight;
     const size_t in = (size_t)w->in, out = (size_t)w->out;
     float *factors = NULL;
-    exchange x = {.p = p, .it = it};
+    transposition x = {.p = p, .it = it};
     hunch_status st = it->factors.values ? hn_plan_read_factors(p, it, &factors, err) : HUNCH_OK;
     if (st) return st;
     hn_dtype_row_bytes(it->tensor->dtype, it->tensor->dims[0], &x.stored_row);
@@ -91,7 +91,7 @@ hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err)
     x.values = hn_alloc((in * out + in) * sizeof *x.values);
     x.rows = hn_alloc(out * x.row);
     w->place.at.mem = p->m->weights;
-    st = x.stored && x.values && x.rows ? exchange_all(&x, err) : hn_fail_memory(err, it->tensor->name, in * out * sizeof *x.values);
+    st = x.stored && x.values && x.rows ? transpose_all(&x, err) : hn_fail_memory(err, it->tensor->name, in * out * sizeof *x.values);
     hn_free(x.stored);
     hn_free(x.values);
     hn_free(x.rows);

@@ -50,7 +50,7 @@ struct hn_backend {
     const hn_ops *ops; /* the operations that recorded functions get */
     bool f32;          /* products read their inputs and weights as f32 (precision f32) */
     /* A wait takes so long that a round has one: drafts, draws and accepted paths stay there until the target's pass is over
-     * (pass_ahead.c). Else the host decides after each pass. */
+     * (pass_one_wait.c). Else the host decides after each pass. */
     bool one_wait;
     hn_link *link; /* to the other processes that run each pass with this one; NULL: there are none */
     hn_account *account; /* counts its memory, and what others promised of it; NULL: nobody counts */

@@ -4,11 +4,11 @@
  *
  * A query is (row, head). The positions it sees are cut into spans of HN_KEY_SPAN from position 0; each span gives a
  * partial result (maximum m, sum l, weighted values o) from a fresh state, and partial results are merged in ascending
- * order. An item is (kv head, a lot: up to LOT queries of neighbouring rows, and one span or all spans): all spans if there
- * are enough lots for every thread, else one, with the partial results of a wave of spans in scratch, which are merged
+ * order. An item is (kv head, a bundle: up to BUNDLE queries of neighbouring rows, and one span or all spans): all spans if there
+ * are enough bundles for every thread, else one, with the partial results of a wave of spans in scratch, which are merged
  * between two barriers. The bits are the same in all cases.
  *
- * K and V of a span are read from memory once for all queries of the lot: in tiles of up to HN_QUERIES, one after the other,
+ * K and V of a span are read from memory once for all queries of the bundle: in tiles of up to HN_QUERIES, one after the other,
  * while the span is in the cache of the core. Rows of several texts share tiles where their pages are the same.
  */
 #include <assert.h>
@@ -19,7 +19,7 @@
 #include "ops/cpu_attention.h"
 
 enum {
-    LOT = 128,                 /* most queries of an item: 64 multiply-accumulates a byte of K and V */
+    BUNDLE = 128,                 /* most queries of an item: 64 multiply-accumulates a byte of K and V */
     LEAST_LOT = 48,            /* of one text, if K and V would be read more often for more items */
     ITEMS_A_RANK = 3,          /* with fewer items per rank they are cut smaller */
     ITEMS_MAX = (1 << 20) - 1, /* of hn_claim */
@@ -31,18 +31,18 @@ typedef hn_attention_call call;
 typedef hn_attention_tile tile;
 
 /* Queries [first, end) of a kv head, of all rows in order; and what is merged of each. */
-typedef struct lot {
+typedef struct bundle {
     int kv_head, first, end;
-    bool any[LOT];
-    float m[LOT], l[LOT];
-    _Alignas(64) float o[LOT * HN_MAX_HEAD_DIM];
-    _Alignas(64) uint16_t rounded[LOT * HN_MAX_HEAD_DIM]; /* queries */
-} lot;
+    bool any[BUNDLE];
+    float m[BUNDLE], l[BUNDLE];
+    _Alignas(64) float o[BUNDLE * HN_MAX_HEAD_DIM];
+    _Alignas(64) uint16_t rounded[BUNDLE * HN_MAX_HEAD_DIM]; /* queries */
+} bundle;
 
 /* The buffers of a rank. Too large for the stack: rank 0 runs on the stack of the library's caller. */
 typedef struct rank_scratch {
     tile t;
-    lot g;
+    bundle g;
 } rank_scratch;
 
 static size_t part_stride(int dim) { return STATS + ((size_t)dim + 15) / 16 * 16; }
@@ -74,33 +74,33 @@ size_t hn_cpu_attention_scratch(const hn_backend *b, int max_rows, int heads, co
 /* ---- queries of an item ---------------------------------------------------------------------------------------- */
 
 static int row_of(const call *c, int query) { return query / c->group; }
-static int head_of(const call *c, const lot *g, int query) { return g->kv_head * c->group + query % c->group; }
+static int head_of(const call *c, const bundle *g, int query) { return g->kv_head * c->group + query % c->group; }
 static int seq_of(const call *c, int query) { return hn_host_i32(c->rows->seq)[row_of(c, query)]; }
 
-static const float *query_at(const call *c, const lot *g, int query) {
+static const float *query_at(const call *c, const bundle *g, int query) {
     return c->q + (size_t)c->ldq * (size_t)row_of(c, query) + head_of(c, g, query) * c->kv->head_dim;
 }
 
-static void lot_start(const call *c, lot *g, int kv_head, int number) {
+static void bundle_start(const call *c, bundle *g, int kv_head, int number) {
     const int dim = c->kv->head_dim;
     g->kv_head = kv_head;
-    g->first = number * c->lot;
-    g->end = hn_least(g->first + c->lot, c->n * c->group);
+    g->first = number * c->bundle;
+    g->end = hn_least(g->first + c->bundle, c->n * c->group);
     memset(g->any, 0, sizeof g->any);
     for (int i = g->first; c->bf16 && i < g->end; i++) {
         c->kernels->round_bf16(query_at(c, g, i), dim, g->rounded + (i - g->first) * dim);
     }
 }
 
-/* Queries [i, result) of the lot read the same pages of a span. */
-static int alike_end(const call *c, const lot *g, int i, int span) {
+/* Queries [i, result) of the bundle read the same pages of a span. */
+static int alike_end(const call *c, const bundle *g, int i, int span) {
     int seq = seq_of(c, i);
     while (seq + 1 < c->n_seqs && c->alike[seq + 1] > span) seq++;
     return hn_least(hn_host_i32(c->rows->seq_first)[seq + 1] * c->group, g->end);
 }
 
 /* Queries [i, end) that see something of the span. */
-static void tile_fill(const call *c, tile *t, const lot *g, int i, int end) {
+static void tile_fill(const call *c, tile *t, const bundle *g, int i, int end) {
     const int dim = c->kv->head_dim;
     t->n = 0;
     for (; i < end; i++) {
@@ -115,8 +115,8 @@ static void tile_fill(const call *c, tile *t, const lot *g, int i, int end) {
     }
 }
 
-/* What is read after queries up to `end` of the lot have been computed: other pages of this span, the next span, the next head. */
-static void set_next(const call *c, tile *t, const lot *g, int end) {
+/* What is read after queries up to `end` of the bundle have been computed: other pages of this span, the next span, the next head. */
+static void set_next(const call *c, tile *t, const bundle *g, int end) {
     t->n_next = 0;
     if (end < g->end) {
         t->next[t->n_next].seq = seq_of(c, end);
@@ -140,11 +140,11 @@ static float *part_at(const call *c, int row, int head, int number) {
     return c->part + i * part_stride(c->kv->v_dim);
 }
 
-/* The maximum of what query i of a lot has so far; of nothing: m. */
-static float maximum_of(const lot *g, int i, float m) { return g->any[i] ? g->m[i] : m; }
+/* The maximum of what query i of a bundle has so far; of nothing: m. */
+static float maximum_of(const bundle *g, int i, float m) { return g->any[i] ? g->m[i] : m; }
 
-/* One span's result becomes that of query i of a lot, or is added to it: old and new count exp(their maxima - top), top the greater. */
-static void merge_span(const call *c, lot *g, int i, float m, float l, const float *o, float old_times, float new_times) {
+/* One span's result becomes that of query i of a bundle, or is added to it: old and new count exp(their maxima - top), top the greater. */
+static void merge_span(const call *c, bundle *g, int i, float m, float l, const float *o, float old_times, float new_times) {
     int dim = c->kv->v_dim;
     float *to = g->o + i * dim;
     if (!g->any[i]) {
@@ -162,7 +162,7 @@ static void merge_span(const call *c, lot *g, int i, float m, float l, const flo
 }
 
 /* The tile's results to those of its queries. */
-static void merge_tile(const call *c, const tile *t, lot *g) {
+static void merge_tile(const call *c, const tile *t, bundle *g) {
     float times[2][HN_QUERIES];
     for (int i = 0; i < t->n; i++) {
         const float before = maximum_of(g, t->at[i], t->m[i]), top = t->m[i] > before ? t->m[i] : before;
@@ -234,8 +234,8 @@ static void write_mass(const call *c) {
     }
 }
 
-/* One span for all queries of a lot. */
-static void run_span(const call *c, tile *t, lot *g, int span, int wave) {
+/* One span for all queries of a bundle. */
+static void run_span(const call *c, tile *t, bundle *g, int span, int wave) {
     t->span = span;
     t->kv_head = g->kv_head;
     for (int i = g->first, end; i < g->end; i = end) {
@@ -258,13 +258,13 @@ static void run_span(const call *c, tile *t, lot *g, int span, int wave) {
 }
 
 /* The factor of the merged values: 1 / l, including the head's sink. */
-static float factor(const call *c, const lot *g, int i, int head) {
+static float factor(const call *c, const bundle *g, int i, int head) {
     if (!c->sinks) return 1.0f / g->l[i];
     float sink = c->sinks[head], top = sink > g->m[i] ? sink : g->m[i], a = hn_exp(g->m[i] - top);
     return a / fmaf(g->l[i], a, hn_exp(sink - top));
 }
 
-static void write_out(const call *c, const lot *g, int i, int row, int head) {
+static void write_out(const call *c, const bundle *g, int i, int row, int head) {
     int dim = c->kv->v_dim;
     float *out = c->out + (size_t)c->ldo * (size_t)row + head * dim;
     c->kernels->scale(out, g->o + i * dim, dim, factor(c, g, i, head));
@@ -274,10 +274,10 @@ static void write_out(const call *c, const lot *g, int i, int row, int head) {
 /* ---- items of all spans -------------------------------------------------------------------------------------------- */
 
 static void run_whole(const call *c, rank_scratch *mine) {
-    lot *g = &mine->g;
-    hn_claim claim = hn_cpu_claim(c->ex, c->kv->kv_heads * c->lots);
+    bundle *g = &mine->g;
+    hn_claim claim = hn_cpu_claim(c->ex, c->kv->kv_heads * c->bundles);
     for (int item; (item = hn_claim_next(&claim)) >= 0;) {
-        lot_start(c, g, item / c->lots, item % c->lots);
+        bundle_start(c, g, item / c->bundles, item % c->bundles);
         for (int span = c->first_span; span <= c->last_span; span++) run_span(c, &mine->t, g, span, 0);
         for (int i = g->first; i < g->end; i++) write_out(c, g, i - g->first, row_of(c, i), head_of(c, g, i));
     }
@@ -286,7 +286,7 @@ static void run_whole(const call *c, rank_scratch *mine) {
 /* ---- items of single spans, in waves --------------------------------------------------------------------------------- */
 
 /* Merges the partial results of spans [from, end) of one query; after the last wave the result is written. */
-static void merge_query(const call *c, lot *g, int row, int head, int from, int end) {
+static void merge_query(const call *c, bundle *g, int row, int head, int from, int end) {
     float *kept = part_at(c, row, head, 0);
     const int dim = c->kv->v_dim;
     int lo, hi;
@@ -313,23 +313,23 @@ static void merge_query(const call *c, lot *g, int row, int head, int from, int 
 }
 
 /* This rank's share of the queries: neighbouring heads of all rows, most of whose items it ran. */
-static void merge_wave(const call *c, lot *g, int from, int end) {
+static void merge_wave(const call *c, bundle *g, int from, int end) {
     int first, last;
     hn_share(c->ex, c->n * c->how->heads, &first, &last);
     for (int i = first; i < last; i++) merge_query(c, g, i % c->n, i / c->n, from, end);
 }
 
 static void run_split(const call *c, rank_scratch *mine) {
-    lot *g = &mine->g;
+    bundle *g = &mine->g;
     for (int from = c->first_span, end; from <= c->last_span; from = end) {
         end = hn_least(from + c->wave, c->last_span + 1);
         const int spans = end - from;
-        int number = -1; /* of the lot that was started */
-        hn_claim claim = hn_cpu_claim(c->ex, c->kv->kv_heads * c->lots * spans);
+        int number = -1; /* of the bundle that was started */
+        hn_claim claim = hn_cpu_claim(c->ex, c->kv->kv_heads * c->bundles * spans);
         for (int item; (item = hn_claim_next(&claim)) >= 0;) {
             if (item / spans != number) {
                 number = item / spans;
-                lot_start(c, g, number / c->lots, number % c->lots);
+                bundle_start(c, g, number / c->bundles, number % c->bundles);
             }
             run_span(c, &mine->t, g, from + item % spans, from);
         }
@@ -367,10 +367,10 @@ static void find_alike(call *c) {
 }
 
 /* Lots of nearly equal size, of `most` queries at most. */
-static void cut_lots(call *c, int most) {
-    const int all = c->n * c->group, lots = (all + most - 1) / most;
-    c->lot = (all + lots - 1) / lots;
-    c->lots = (all + c->lot - 1) / c->lot;
+static void cut_bundles(call *c, int most) {
+    const int all = c->n * c->group, bundles = (all + most - 1) / most;
+    c->bundle = (all + bundles - 1) / bundles;
+    c->bundles = (all + c->bundle - 1) / c->bundle;
 }
 
 /* The most queries of a kv head that a text has. */
@@ -381,23 +381,23 @@ static int most_queries(const call *c) {
     return most;
 }
 
-/* Cuts the call into items, enough of them for every rank: smaller lots, single spans, or both. */
+/* Cuts the call into items, enough of them for every rank: smaller bundles, single spans, or both. */
 static void plan(call *c) {
     const int wanted = c->ex->ranks > 1 ? ITEMS_A_RANK * c->ex->ranks : 1, heads = c->kv->kv_heads;
-    const int all = c->n * c->group, spans = c->last_span - c->first_span + 1, wanted_lots = (wanted + heads - 1) / heads;
+    const int all = c->n * c->group, spans = c->last_span - c->first_span + 1, wanted_bundles = (wanted + heads - 1) / heads;
     const size_t bytes = part_bytes(c->n, c->how->heads, c->kv->v_dim);
-    cut_lots(c, LOT);
-    if (heads * c->lots >= wanted) return;
-    const int fewer = all / wanted_lots;
+    cut_bundles(c, BUNDLE);
+    if (heads * c->bundles >= wanted) return;
+    const int fewer = all / wanted_bundles;
     if (fewer >= hn_least(LEAST_LOT, most_queries(c))) {
-        cut_lots(c, fewer);
+        cut_bundles(c, fewer);
         return;
     }
     c->wave = hn_least(spans, (int)((size_t)c->ex->ranks * part_cap / bytes) - 1);
-    c->wave = hn_least(c->wave, ITEMS_MAX / (heads * c->lots));
+    c->wave = hn_least(c->wave, ITEMS_MAX / (heads * c->bundles));
     c->split = spans > 1 && c->wave > 0;
-    const int full = c->split ? heads * c->lots * hn_most(c->wave - 1, 1) : heads * c->lots; /* the last span is often nearly empty */
-    if (full < wanted) cut_lots(c, hn_most(1, c->lot / ((wanted + full - 1) / full)));
+    const int full = c->split ? heads * c->bundles * hn_most(c->wave - 1, 1) : heads * c->bundles; /* the last span is often nearly empty */
+    if (full < wanted) cut_bundles(c, hn_most(1, c->bundle / ((wanted + full - 1) / full)));
 }
 
 bool hn_cpu_attention_in_bf16(const hn_backend *b, hn_dtype cache) {

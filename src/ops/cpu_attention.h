@@ -27,7 +27,7 @@ typedef struct hn_attention_call {
     int ldo;
     int first_span, last_span;      /* that any row sees */
     int alike[HN_MAX_TEXTS];        /* spans from position 0 on that a sequence has in the pages of the one before it */
-    int lot, lots;                  /* queries of an item, of all rows in order; lots of a kv head */
+    int bundle, bundles;                  /* queries of an item, of all rows in order; bundles of a kv head */
     bool split;                     /* items are single spans */
     int wave;                       /* spans whose partial results are kept at a time, if split */
     float *part;                    /* [row][head][1 + wave][STATS + v_dim], if split: what is merged so far, then a wave's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller.c - `auto`, see controller.h. cost.c estimates what a pass costs, acceptance.c how likely a candidate is,
- * yield.c what a drafter brings; this file updates them and cuts the trees.
+ * drafter_gain.c what a drafter brings; this file updates them and cuts the trees.
  *
  * Every choice is one list of rows with their probabilities, sorted, and one cut through it (controller_cuts.c): the rows
  * before it are verified. controller_select.c chooses which drafters are called at all.
@@ -30,19 +30,19 @@ hunch_status hn_controller_open(hn_controller **out, const hn_draft_cost *kinds,
     c->rate = hn_zalloc(n, sizeof *c->rate);
     c->reach = hn_zalloc(n, sizeof *c->reach);
     c->ahead = hn_zalloc(n, sizeof *c->ahead);
-    c->front = hn_zalloc(n, sizeof *c->front);
+    c->frontier = hn_zalloc(n, sizeof *c->frontier);
     c->list = hn_zalloc(n, HN_PLAN_LIST * sizeof *c->list);
     c->base = hn_zalloc(n, sizeof *c->base);
     c->price = hn_zalloc(n, sizeof *c->price);
     c->report = hn_zalloc(n, sizeof *c->report);
-    if (!c->text || !c->rate || !c->reach || !c->ahead || !c->front || !c->list || !c->base || !c->price || !c->report) {
+    if (!c->text || !c->rate || !c->reach || !c->ahead || !c->frontier || !c->list || !c->base || !c->price || !c->report) {
         hn_controller_close(&c);
         return hn_fail_memory(err, "controller", n * sizeof *c->text);
     }
     c->n_drafters = n_drafters;
     c->max_seqs = max_seqs;
     c->n_seconds = HN_COST_ROWS;
-    c->stepper = HN_PLAN_NONE;
+    c->by_level = HN_PLAN_NONE;
     c->added_part = c->own = 1;
     for (int d = 0; d < n_drafters; d++) {
         c->drafter[d].kind = kinds[d];
@@ -60,7 +60,7 @@ void hn_controller_close(hn_controller **c) {
     hn_free((*c)->rate);
     hn_free((*c)->reach);
     hn_free((*c)->ahead);
-    hn_free((*c)->front);
+    hn_free((*c)->frontier);
     hn_free((*c)->list);
     hn_free((*c)->base);
     hn_free((*c)->price);
@@ -83,18 +83,18 @@ void hn_controller_begin(hn_controller *c, int seq) {
     assert(seq >= 0 && seq < c->max_seqs);
     hn_plan_text *x = &c->text[seq];
     hn_acceptance_init(&x->own);
-    hn_yield_begin(&x->yield, &c->yield);
+    hn_drafter_gain_begin(&x->gains, &c->gains);
     memset(&x->growth, 0, sizeof x->growth);
     memset(x->called, 0, sizeof x->called);
-    x->shadow.row = HN_PLAN_NONE;
+    x->last_tree.row = HN_PLAN_NONE;
 }
 
 void hn_controller_forget(hn_controller *c) {
     hn_acceptance_init(&c->all);
     hn_agreement_init(&c->agreement);
-    memset(&c->yield, 0, sizeof c->yield);
+    memset(&c->gains, 0, sizeof c->gains);
     memset(&c->growth, 0, sizeof c->growth);
-    c->accounts_open = false; /* anew: every drafter may be tried */
+    c->trials_open = false; /* anew: every drafter may be tried */
     for (int i = 0; i < c->max_seqs; i++) hn_controller_begin(c, i);
 }
 
@@ -137,20 +137,20 @@ static void rates_learn(hn_controller *c, hn_plan_text *x, const hn_round_drafts
 
 /* The row was reached and the target's token there is known: learns whether the candidates that were cut would have been accepted. Those
  * whose tokens were to be known later were cut before. */
-static void shadow_learn(hn_controller *c, hn_plan_text *x, int row, int32_t token) {
-    const hn_tree *t = &x->shadow.tree;
+static void last_tree_learn(hn_controller *c, hn_plan_text *x, int row, int32_t token) {
+    const hn_tree *t = &x->last_tree.tree;
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next)
-        if (!x->shadow.kept[t->candidate[k].child] && t->candidate[k].token != HN_TOKEN_LATER)
+        if (!x->last_tree.kept[t->candidate[k].child] && t->candidate[k].token != HN_TOKEN_LATER)
             hn_acceptance_learn(&c->all, &x->own, t->candidate[k].drafter, t->depth[row] + 1, (double)t->candidate[k].estimate,
                                 t->candidate[k].token == token);
 }
 
 /* Follows the accepted path through the tree as it was before the cut. */
-static void shadow_follow(hn_controller *c, hn_plan_text *x, const hn_round_drafts *r) {
-    hn_plan_shadow *w = &x->shadow;
+static void last_tree_follow(hn_controller *c, hn_plan_text *x, const hn_round_drafts *r) {
+    hn_plan_last_tree *w = &x->last_tree;
     for (int k = 0; k < r->n_reached && w->row >= 0; k++) {
         if (r->draft[k].outcome != HN_ACCEPTED || !r->draft[k].first) continue;
-        shadow_learn(c, x, w->row, r->draft[k].token);
+        last_tree_learn(c, x, w->row, r->draft[k].token);
         w->row = hn_tree_child(&w->tree, w->row, r->draft[k].token);
     }
 }
@@ -160,10 +160,10 @@ static void roots_learn(hn_controller *c, const hn_plan_seq *s, int n) {
     for (int i = 0; i < n; i++) {
         hn_plan_text *x = &c->text[s[i].seq];
         assert(s[i].seq >= 0 && s[i].seq < c->max_seqs);
-        if (x->shadow.row < 0 || x->shadow.root_used) continue;
-        shadow_learn(c, x, x->shadow.row, s[i].tree->token[0]);
-        x->shadow.row = hn_tree_child(&x->shadow.tree, x->shadow.row, s[i].tree->token[0]);
-        x->shadow.root_used = true;
+        if (x->last_tree.row < 0 || x->last_tree.root_used) continue;
+        last_tree_learn(c, x, x->last_tree.row, s[i].tree->token[0]);
+        x->last_tree.row = hn_tree_child(&x->last_tree.tree, x->last_tree.row, s[i].tree->token[0]);
+        x->last_tree.root_used = true;
     }
 }
 
@@ -182,10 +182,10 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn
         for (int i = 0; i < n; i++) x->texts += hn_plan_has(&s[i], d);
         x->levels = 0;
         x->spent = 0;
-        x->fewer.asked = 0;
+        x->level_cost.asked = 0;
     }
     if (c->value > 0) c->last_value = c->value;
-    c->stepper = HN_PLAN_NONE;
+    c->by_level = HN_PLAN_NONE;
     c->stepped = false;
     c->levels = 0;
     c->spent = c->cheap = c->trials = c->value = 0;
@@ -209,7 +209,7 @@ static void yields_learn(hn_controller *c, hn_plan_text *x, const hn_round_draft
         if (!x->called[d]) continue;
         x->result[d].got = hn_round_followed(&r->drafter[d]);
         if (c->drafter[d].why == HN_CALLED_TRIED) trial_learn(c, r, d);
-        hn_yield_learn(&c->yield, &x->yield, d, &x->result[d]);
+        hn_drafter_gain_learn(&c->gains, &x->gains, d, &x->result[d]);
         x->called[d] = false;
     }
 }
@@ -218,9 +218,9 @@ void hn_controller_observe(hn_controller *c, int seq, const hn_round_drafts *r) 
     assert(seq >= 0 && seq < c->max_seqs);
     hn_plan_text *x = &c->text[seq];
     rates_learn(c, x, r);
-    shadow_follow(c, x, r);
-    x->shadow.root_used = false;
-    hn_yield_pass(&x->yield, c->n_drafters);
+    last_tree_follow(c, x, r);
+    x->last_tree.root_used = false;
+    hn_drafter_gain_pass(&x->gains, c->n_drafters);
     yields_learn(c, x, r);
     hn_acceptance_round(&x->own, c->n_drafters);
 }
@@ -243,7 +243,7 @@ static void tree_copy(hn_tree *to, const hn_tree *from) {
 
 static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut k) {
     hn_tree *t = s[i].tree;
-    hn_plan_shadow *w = &c->text[s[i].seq].shadow;
+    hn_plan_last_tree *w = &c->text[s[i].seq].last_tree;
     int n = 1;
     memset(w->kept, 0, sizeof w->kept);
     w->kept[0] = true;
@@ -264,10 +264,10 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut 
 static void results_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
     for (int i = 0; i < n; i++) {
         c->text[s[i].seq].called[drafter] = hn_plan_has(&s[i], drafter);
-        c->text[s[i].seq].result[drafter] = (hn_yield_round){.levels = c->drafter[drafter].levels};
+        c->text[s[i].seq].result[drafter] = (hn_drafter_gain_round){.levels = c->drafter[drafter].levels};
     }
     for (int m = 0; m < rows; m++) {
-        hn_yield_round *r = &c->text[s[c->list[m].seq].seq].result[drafter];
+        hn_drafter_gain_round *r = &c->text[s[c->list[m].seq].seq].result[drafter];
         r->rows++;
         r->gain += c->list[m].p;
         if (c->list[m].depth > r->depth) r->depth = c->list[m].depth;
@@ -279,7 +279,7 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
         if (x->why == HN_NOT_CALLED) continue;
-        const double call = hn_plan_fewer_call(c, d, hn_cost_of_draft(&c->cost, d, x->texts));
+        const double call = hn_plan_level_cost_call(c, d, hn_cost_of_draft(&c->cost, d, x->texts));
         const bool by_levels = x->kind == HN_COST_PER_LEVEL;
         double drafting = x->why == HN_CALLED_CHEAP || isnan(call) ? 0 : call;
         if (by_levels) drafting = x->spent;
@@ -292,7 +292,7 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
 
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     c->n_report = 0;
-    hn_plan_stepper_ends(c);
+    hn_plan_by_level_ends(c);
     if (!hn_plan_curve(c, s, n)) return; /* nothing is known of the machine: any pass is informative */
     const double spent = c->spent;
     const int sole = hn_plan_sole(s, n);
@@ -309,6 +309,6 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     c->n_report = n;
     const double more = hn_plan_on_curve(c, c->seconds, n + best.rows) - hn_plan_on_curve(c, c->seconds, n);
     c->each_row = best.rows > 0 ? more / best.rows : 0;
-    hn_plan_accounts_add(c, n, best.seconds);
+    hn_plan_trials_allow(c, n, best.seconds);
     for (int i = 0; i < n; i++) tree_cut(c, s, i, best);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller_levels.c - drafters that are decided on level by level: each level is a pass of the drafter, run while its expected gain is
  * worth its time. A chain's next level is one node, by the rate of its depth (acceptance.h); that of a branching drafter is the expected
- * nodes after each row of the newest level, by the rates of each rank (growth.h). In both cases the likeliest nodes of the levels to come
- * are merged into the sorted list of the rows that exist, and the best cut through all of them gives the value of those levels: so the
- * probability that a level adds is weighed against the pass of the drafter and against the rows of the target's pass that it would fill.
+ * nodes after each row of the newest level, by the rates of each rank (tree_growth.h). In both cases the likeliest nodes of the levels to
+ * come are merged into the sorted list of the rows that exist, and the best cut through all of them gives the value of those levels: so
+ * the probability that a level adds is weighed against the pass of the drafter and against the rows of the target's pass that it would
+ * fill.
  *
  * One level may pay only together with the next one, so several are considered; this ends at a level that gains less than its own time
  * would otherwise, for those after it gain less still.
@@ -17,7 +18,7 @@
 /* ---- levels to come ---- */
 
 void hn_plan_rates_ahead(const hn_controller *c, const hn_plan_text *x, int drafter, int depth, hn_plan_rates_of *out) {
-    out->n = hn_growth_at(&c->growth, &x->growth, drafter, depth, out->rate);
+    out->n = hn_tree_growth_at(&c->growth, &x->growth, drafter, depth, out->rate);
     if (out->n > 1) return;
     out->n = 1;
     out->rate[0] = hn_acceptance_at(&c->all, &x->own, drafter, depth);
@@ -44,20 +45,20 @@ static void ahead_read(hn_controller *c, const hn_plan_seq *s, int n, int drafte
 }
 
 /* Keeps only the `most` likeliest. */
-static void front_put(hn_plan_front *f, double p, int most) {
+static void front_put(hn_plan_frontier *f, double p, int most) {
     if (f->n == most && p <= f->p[most - 1]) return;
     int at = f->n < most ? f->n++ : most - 1;
     for (; at > 0 && f->p[at - 1] < p; at--) f->p[at] = f->p[at - 1];
     f->p[at] = p;
 }
 
-static void front_sum(hn_plan_front *f) {
+static void front_sum(hn_plan_frontier *f) {
     f->mass = 0;
     for (int k = 0; k < f->n; k++) f->mass += f->p[k];
 }
 
 /* The level after `from`. */
-static void front_grow(hn_plan_front *to, const hn_plan_front *from, const hn_plan_rates_of *a, int most) {
+static void front_grow(hn_plan_frontier *to, const hn_plan_frontier *from, const hn_plan_rates_of *a, int most) {
     to->n = 0;
     for (int k = 0; k < from->n; k++)
         for (int r = 0; r < a->n; r++) {
@@ -70,21 +71,21 @@ static void front_grow(hn_plan_front *to, const hn_plan_front *from, const hn_pl
 
 /* The next level of all sequences; returns its expected gain. */
 static double fronts_grow(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int depth) {
-    const int most = hn_least((c->most_rows - n) / n, HN_PLAN_FRONT); /* as the engine shares them out: drafting.c */
+    const int most = hn_least((c->most_rows - n) / n, HN_PLAN_FRONTIER); /* as the engine shares them out: drafting.c */
     double mass = 0;
     ahead_read(c, s, n, drafter, depth);
     for (int i = 0; i < n; i++) {
-        c->front[i][depth].n = 0;
-        c->front[i][depth].mass = 0;
-        if (most > 0) front_grow(&c->front[i][depth], &c->front[i][depth - 1], &c->ahead[i][depth], most);
-        mass += c->front[i][depth].mass;
+        c->frontier[i][depth].n = 0;
+        c->frontier[i][depth].mass = 0;
+        if (most > 0) front_grow(&c->frontier[i][depth], &c->frontier[i][depth - 1], &c->ahead[i][depth], most);
+        mass += c->frontier[i][depth].mass;
     }
     return mass;
 }
 
 /* Merges a level's nodes into a sorted list; returns its new length. stay: what is drafted will be verified. */
 static int list_front(hn_controller *c, int i, int depth, bool stay, int n) {
-    const hn_plan_front *f = &c->front[i][depth];
+    const hn_plan_frontier *f = &c->frontier[i][depth];
     const int all = n + f->n;
     for (int to = all, a = n - 1, b = f->n - 1; b >= 0;) {
         const hn_plan_item x = {stay ? 2 : f->p[b] * c->price[i].weight, f->p[b], (int16_t)i, HN_PLAN_NONE, (int16_t)depth};
@@ -111,7 +112,7 @@ static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int
     int m = 0;
     for (int i = 0; i < n; i++) {
         double gain = 0;
-        for (int d = 1; d <= levels; d++) gain += c->front[i][d].mass;
+        for (int d = 1; d <= levels; d++) gain += c->frontier[i][d].mass;
         c->base[i].takes = gain > tree_gain(c, i, s[i].tree);
         if (!c->base[i].takes) m = hn_plan_list_tree(c, i, s[i].tree, false, m);
     }
@@ -126,7 +127,7 @@ double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int d
     hn_plan_cut best = {0};
     const int deepest = hn_plan_deepest(s, n);
     int levels = 0;
-    for (int i = 0; i < n; i++) c->front[i][0] = (hn_plan_front){1, {1}, 1};
+    for (int i = 0; i < n; i++) c->frontier[i][0] = (hn_plan_frontier){1, {1}, 1};
     for (int k = 1; k <= deepest; k++) {
         const double mass = fronts_grow(c, s, n, drafter, k);
         const hn_plan_cut one = levels_cut(c, s, n, drafter, k, by_history);
@@ -147,7 +148,7 @@ double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int d
 static void tips_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level) {
     for (int i = 0; i < n; i++) {
         const hn_tree *t = s[i].tree;
-        hn_plan_front *f = &c->front[i][level];
+        hn_plan_frontier *f = &c->frontier[i][level];
         bool tip[HN_TREE_ROWS] = {false};
         f->n = 0;
         for (int k = 0; k < t->n_candidates; k++) {
@@ -156,7 +157,7 @@ static void tips_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter
                 !(c->reach[i][a->child] > 0))
                 continue;
             tip[a->child] = true;
-            front_put(f, c->reach[i][a->child], HN_PLAN_FRONT);
+            front_put(f, c->reach[i][a->child], HN_PLAN_FRONTIER);
         }
         front_sum(f);
     }
@@ -186,11 +187,11 @@ static bool level_pays(hn_controller *c, const hn_plan_seq *s, int n, int drafte
 
 bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history) {
     const hn_plan_drafter *d = &c->drafter[drafter];
-    if (drafter != c->stepper || level >= hn_plan_deepest(s, n) || level >= d->most_levels) return false;
+    if (drafter != c->by_level || level >= hn_plan_deepest(s, n) || level >= d->most_levels) return false;
     if (level > 0) {
         if (!hn_plan_curve(c, s, n)) return false;
         const bool tried = d->why == HN_CALLED_TRIED, timed = hn_cost_knows_level(&c->cost, drafter, d->texts);
-        if (tried && timed && !(d->account >= hn_cost_of_draft_level(&c->cost, drafter, d->texts))) return false;
+        if (tried && timed && !(d->trial_budget >= hn_cost_of_draft_level(&c->cost, drafter, d->texts))) return false;
         /* else it is drafted to be timed: it may cost much less than the first */
         if ((!tried || timed) && !level_pays(c, s, n, drafter, level, by_history)) return false;
     }
@@ -201,13 +202,13 @@ bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int draf
 /* ---- learning from its levels ---- */
 
 /* Adds a row and the candidates after it. */
-static void row_learn(const hn_controller *c, int i, const hn_tree *t, int drafter, int row, hn_growth_level *l) {
+static void row_learn(const hn_controller *c, int i, const hn_tree *t, int drafter, int row, hn_tree_growth_level *l) {
     const double reach = c->reach[i][row];
     int rank = 0;
     l->reached += (float)reach;
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
         if (t->candidate[k].drafter != drafter) continue;
-        if (rank < HN_GROWTH_RANKS) l->of_rank[rank++] += (float)(reach * (double)c->rate[i][k]);
+        if (rank < HN_TREE_GROWTH_RANKS) l->of_rank[rank++] += (float)(reach * (double)c->rate[i][k]);
     }
 }
 
@@ -215,11 +216,11 @@ void hn_plan_levels_learn(hn_controller *c, const hn_plan_seq *s, int n, int dra
     for (int i = 0; i < n; i++) {
         if (!hn_plan_has(&s[i], drafter)) continue;
         const hn_tree *t = s[i].tree;
-        hn_growth_level level[HN_GROWTH_DEPTHS] = {{0}};
+        hn_tree_growth_level level[HN_TREE_GROWTH_DEPTHS] = {{0}};
         for (int r = 0; r < t->n_rows; r++)
-            if (t->depth[r] < c->drafter[drafter].levels && t->depth[r] < HN_GROWTH_DEPTHS && c->reach[i][r] > 0)
+            if (t->depth[r] < c->drafter[drafter].levels && t->depth[r] < HN_TREE_GROWTH_DEPTHS && c->reach[i][r] > 0)
                 row_learn(c, i, t, drafter, r, &level[t->depth[r]]);
-        for (int d = 0; d < HN_GROWTH_DEPTHS; d++)
-            hn_growth_learn(&c->growth, &c->text[s[i].seq].growth, drafter, d + 1, &level[d]);
+        for (int d = 0; d < HN_TREE_GROWTH_DEPTHS; d++)
+            hn_tree_growth_learn(&c->growth, &c->text[s[i].seq].growth, drafter, d + 1, &level[d]);
     }
 }

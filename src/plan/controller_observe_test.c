@@ -64,7 +64,7 @@ static void test_shadow(void **state) {
     static made m;
     static hn_round_drafts r;
     hn_controller *c = open();
-    hn_plan_shadow *w = &c->text[0].shadow;
+    hn_plan_last_tree *w = &c->text[0].last_tree;
     make(&m);
     w->tree = m.t;
     for (int row = 0; row < m.t.n_rows; row++) w->kept[row] = true;
@@ -88,12 +88,12 @@ static void test_trial(void **state) {
         c->n_report = 1;
         c->value = 2;
         c->each_row = .125;
-        c->drafter[drafter].account = 1;
+        c->drafter[drafter].trial_budget = 1;
         if (drafter == FIRST) m.path[0] = m.wrong, m.path[1] = m.below; /* its own, two rows; both accepted */
         hn_round_drafts_make(&r, &m.t, m.path, 2, false);
         hn_controller_observe(c, 0, &r);
         const double want = drafter == FIRST ? 1 + 2 / c->value - 2 * c->each_row : 1;
-        assert_true(fabs(c->drafter[drafter].account - want) < 1e-12);
+        assert_true(fabs(c->drafter[drafter].trial_budget - want) < 1e-12);
         assert_int_equal(c->text[0].result[drafter].got, 2);
         hn_controller_close(&c);
     }

@@ -6,43 +6,43 @@
 #define HN_CONTROLLER_PRIVATE_H
 #include "plan/agreement.h"
 #include "plan/controller.h"
-#include "plan/growth.h"
+#include "plan/tree_growth.h"
 #include "plan/tree_rows.h"
-#include "plan/yield.h"
+#include "plan/drafter_gain.h"
 
 /* Levels of look-ahead; expected nodes of each; items of a sequence. */
-enum { HN_PLAN_AHEAD = HN_GROWTH_DEPTHS, HN_PLAN_FRONT = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD * HN_PLAN_FRONT };
+enum { HN_PLAN_AHEAD = HN_TREE_GROWTH_DEPTHS, HN_PLAN_FRONTIER = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD * HN_PLAN_FRONTIER };
 enum { HN_PLAN_MOST_ROWS = 5 * HN_COST_ROWS }; /* of all trees of a round */
 enum { HN_PLAN_CHOICES = HN_ACCEPT_DRAFTERS + 2, HN_PLAN_SEVERAL = -2, HN_PLAN_NONE = -1, HN_PLAN_ANY = -1 };
 
 /* The tree of the last round before the cut. */
-typedef struct hn_plan_shadow {
+typedef struct hn_plan_last_tree {
     hn_tree tree;
     bool kept[HN_TREE_ROWS];
     int row;   /* the last one that was reached; its next token is not known yet. -1: nothing to learn */
     bool root_used; /* the root of this round has been learned from */
-} hn_plan_shadow;
+} hn_plan_last_tree;
 
 typedef struct hn_plan_text {
     hn_acceptance own;
-    hn_yield yield;
-    hn_growth growth;
-    hn_plan_shadow shadow;
+    hn_drafter_gain gains;
+    hn_tree_growth growth;
+    hn_plan_last_tree last_tree;
     bool called[HN_ACCEPT_DRAFTERS]; /* called in this round, for all its levels; with what result: */
-    hn_yield_round result[HN_ACCEPT_DRAFTERS];
+    hn_drafter_gain_round result[HN_ACCEPT_DRAFTERS];
 } hn_plan_text;
 
 /* The rates of the candidates that a level of a drafter adds after a row, descending. */
 typedef struct hn_plan_rates_of {
     int n;
-    double rate[HN_GROWTH_RANKS];
+    double rate[HN_TREE_GROWTH_RANKS];
 } hn_plan_rates_of;
 
 /* The likeliest nodes of a level that is not drafted yet: their probabilities, descending, and the sum of these. */
-typedef struct hn_plan_front {
+typedef struct hn_plan_frontier {
     int n;
-    double p[HN_PLAN_FRONT], mass;
-} hn_plan_front;
+    double p[HN_PLAN_FRONTIER], mass;
+} hn_plan_frontier;
 
 typedef struct hn_plan_cut {
     int rows;       /* drafted */
@@ -67,19 +67,19 @@ typedef enum hn_plan_why {
     HN_CALLED_TRIED  /* to measure its time and gain, paid from its account */
 } hn_plan_why;
 
-/* Of a drafter whose calls take less time with fewer levels (controller_fewer.c). */
-typedef struct hn_plan_fewer {
+/* Of a drafter whose calls take less time with fewer levels (controller_level_cost.c). */
+typedef struct hn_plan_level_cost {
     bool on, known, whole;  /* it is one; `each` is known; this call drafts all levels */
     int calls, asked;       /* levels of this call, of all texts */
     double usual;           /* levels of the last call that did not draft all */
     double n, x, y, xx, xy; /* decaying sums over calls: levels x, times y in passes of one row */
     double each;            /* of a level */
-} hn_plan_fewer;
+} hn_plan_level_cost;
 
 typedef struct hn_plan_drafter {
     hn_draft_cost kind;
     hn_plan_why why, before; /* in this round, and in the last */
-    double account;          /* seconds that its trials may lose; below 0: they lost more */
+    double trial_budget;          /* seconds that its trials may lose; below 0: they lost more */
     uint64_t tried;          /* the round in which it was last tried */
     int rounds_untimed;      /* rounds in which it was tried before a call of it could be timed */
     int behind;              /* rows that it has to read in this round before it can draft */
@@ -88,7 +88,7 @@ typedef struct hn_plan_drafter {
     int texts;               /* of this round for which it may be called */
     int levels;              /* drafted in this round, of one that is decided on level by level, and their seconds */
     double spent;
-    hn_plan_fewer fewer;
+    hn_plan_level_cost level_cost;
     hunch_choice best;       /* its expected gain, for the whole round; rows 0: not considered */
 } hn_plan_drafter;
 
@@ -108,8 +108,8 @@ struct hn_controller {
     hn_cost cost;
     hn_acceptance all;
     hn_agreement agreement;
-    hn_yield yield;
-    hn_growth growth;
+    hn_drafter_gain gains;
+    hn_tree_growth growth;
     hn_plan_drafter drafter[HN_ACCEPT_DRAFTERS];
     int n_drafters, max_seqs;
     int most_rows;       /* of all trees of this round, roots included */
@@ -118,10 +118,10 @@ struct hn_controller {
                                             prompts; and of that time, what counts in this round */
     uint64_t own_round;
     uint64_t round;
-    bool accounts_open;
-    int stepper, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
+    bool trials_open;
+    int by_level, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
     bool stepped;        /* there was one in this round */
-    double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
+    double spent, cheap; /* seconds of this round's drafters that cost, less those of the one by level; of the cheap ones */
     double trials;       /* of spent: of those that were tried */
     /* of a pass in this round, by rows: up to those of this round, at least HN_COST_ROWS; without what prompts add to its plain pass */
     double seconds[HN_PLAN_MOST_ROWS + 1], optimistic[HN_PLAN_MOST_ROWS + 1];
@@ -132,7 +132,7 @@ struct hn_controller {
     hn_plan_rates_of (*ahead)[HN_PLAN_AHEAD + 1]; /* [max_seqs]: by history, one drafter's rates at each depth */
     int ahead_of, ahead_depths;         /* whose rates these are, up to this depth, in this round */
     uint64_t ahead_round;
-    hn_plan_front (*front)[HN_PLAN_AHEAD + 1];    /* [max_seqs]: the levels that it would draft, by depth */
+    hn_plan_frontier (*frontier)[HN_PLAN_AHEAD + 1];    /* [max_seqs]: the levels that it would draft, by depth */
     hn_plan_item *list;                 /* [max_seqs * HN_PLAN_LIST] */
     hn_plan_base *base;                 /* [max_seqs] */
     hn_plan_price *price;               /* [max_seqs] */
@@ -185,9 +185,9 @@ double hn_plan_levels_price(const hn_controller *c, int drafter, int levels);
 /* Seconds of this round's drafting that count in the choice: not of cheap drafters; reading text is spread over rounds. */
 double hn_plan_spent(const hn_controller *c);
 /* Ends the drafter that was being decided on level by level. */
-void hn_plan_stepper_ends(hn_controller *c);
+void hn_plan_by_level_ends(hn_controller *c);
 /* Adds to the accounts their part of a round of this many seconds. */
-void hn_plan_accounts_add(hn_controller *c, int n, double seconds);
+void hn_plan_trials_allow(hn_controller *c, int n, double seconds);
 /* A drafter that was tried in the last round had this many rows in a text's tree that no other had, and of these so many were accepted:
  * adds to its account what they saved. */
 void hn_plan_trial_saved(hn_controller *c, int drafter, int rows, int accepted);
@@ -213,9 +213,9 @@ void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k, dou
 void hn_plan_note_uncalled(hn_controller *c, int n);
 /* The choice that was made, from the list that it was made from. measured: of no drafts, to measure the time of such a round. */
 void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole, bool by_history, bool measured);
-/* ---- controller_fewer.c ---- */
+/* ---- controller_level_cost.c ---- */
 
-void hn_plan_fewer_took(hn_controller *c, int drafter, double seconds);
+void hn_plan_level_cost_took(hn_controller *c, int drafter, double seconds);
 /* Seconds of a call of as many levels as are usual; measured: of all calls. */
-double hn_plan_fewer_call(const hn_controller *c, int drafter, double measured);
+double hn_plan_level_cost_call(const hn_controller *c, int drafter, double measured);
 #endif

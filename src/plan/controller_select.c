@@ -4,7 +4,7 @@
  *
  *   cheap   its time is negligible, and so is that of all such drafters together: they are always called, first
  *   worth   its expected gain beyond the drafts that exist pays for its time: for a drafter that is decided on level by level it
- *           is that of a chain by its rates at each depth, for others the mean of their past rounds (yield.h)
+ *           is that of a chain by its rates at each depth, for others the mean of their past rounds (drafter_gain.h)
  *   tried   it has no expected gain, but an account, to which a small part of the time is added: it was never timed, or may have
  *           become better. The account is charged for the trial's time, less what its accepted drafts saved: so one that loses
  *           little is tried often, and one of which a single round is expensive is found if it is good
@@ -56,7 +56,7 @@ static double reading(const hn_controller *c, int drafter) {
 /* Of one call for the texts that it may be called for. NAN: never timed. */
 static double call_of(const hn_controller *c, int drafter) {
     const int texts = c->drafter[drafter].texts;
-    return hn_plan_fewer_call(c, drafter, hn_cost_of_draft(&c->cost, drafter, texts > 0 ? texts : 1));
+    return hn_plan_level_cost_call(c, drafter, hn_cost_of_draft(&c->cost, drafter, texts > 0 ? texts : 1));
 }
 
 /* The same with its part of the reading. */
@@ -75,19 +75,19 @@ double hn_plan_levels_price(const hn_controller *c, int drafter, int levels) {
 }
 
 double hn_plan_spent(const hn_controller *c) {
-    const double own = c->levels > 0 ? hn_plan_levels_price(c, c->stepper, c->levels) : 0;
+    const double own = c->levels > 0 ? hn_plan_levels_price(c, c->by_level, c->levels) : 0;
     return isnan(own) ? c->spent : c->spent + own; /* NAN: it is timed in this round */
 }
 
-void hn_plan_stepper_ends(hn_controller *c) {
-    if (c->stepper < 0) return;
-    hn_plan_drafter *d = &c->drafter[c->stepper];
+void hn_plan_by_level_ends(hn_controller *c) {
+    if (c->by_level < 0) return;
+    hn_plan_drafter *d = &c->drafter[c->by_level];
     const double all = hn_plan_spent(c);
     d->levels = c->levels;
     d->spent = all - c->spent;
     if (d->why == HN_CALLED_TRIED) c->trials += d->spent;
     c->spent = all;
-    c->stepper = HN_PLAN_NONE;
+    c->by_level = HN_PLAN_NONE;
     c->levels = 0;
 }
 
@@ -97,12 +97,12 @@ static void account_add(hn_controller *c, int drafter, int n, double seconds) {
     const double call = call_of(c, drafter), trial = isnan(call) ? 0 : call + reading(c, drafter);
     const double round = hn_plan_on_curve(c, c->seconds, n);
     if (seconds < 0)
-        x->account = hn_plan_larger(x->account + seconds, fmin(x->account, -MOST_OWED * round));
+        x->trial_budget = hn_plan_larger(x->trial_budget + seconds, fmin(x->trial_budget, -MOST_OWED * round));
     else
-        x->account = fmin(x->account + seconds, hn_plan_larger(MOST_SAVED * round, trial));
+        x->trial_budget = fmin(x->trial_budget + seconds, hn_plan_larger(MOST_SAVED * round, trial));
 }
 
-void hn_plan_accounts_add(hn_controller *c, int n, double seconds) {
+void hn_plan_trials_allow(hn_controller *c, int n, double seconds) {
     int costly = 0;
     for (int d = 0; d < c->n_drafters; d++) costly += c->drafter[d].why != HN_CALLED_CHEAP;
     for (int d = 0; d < c->n_drafters; d++)
@@ -113,11 +113,11 @@ void hn_plan_trial_saved(hn_controller *c, int drafter, int rows, int accepted) 
     if (c->n_report > 0 && c->value > 0) account_add(c, drafter, c->n_report, accepted / c->value - rows * c->each_row);
 }
 
-static void accounts_open(hn_controller *c, int n) {
-    if (c->accounts_open) return;
-    c->accounts_open = true;
+static void trials_open(hn_controller *c, int n) {
+    if (c->trials_open) return;
+    c->trials_open = true;
     for (int d = 0; d < c->n_drafters; d++)
-        c->drafter[d].account = hn_plan_larger(c->drafter[d].account, FIRST_SAVED * hn_plan_on_curve(c, c->seconds, n));
+        c->drafter[d].trial_budget = hn_plan_larger(c->drafter[d].trial_budget, FIRST_SAVED * hn_plan_on_curve(c, c->seconds, n));
 }
 
 void hn_controller_took(hn_controller *c, int drafter, int n, int level, int added, double seconds) {
@@ -126,7 +126,7 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
     if (d->why == HN_CALLED_TRIED && hn_cost_draft_calls(&c->cost, drafter) > 0)
         account_add(c, drafter, n, -seconds);
     const bool by_levels = d->kind == HN_COST_PER_LEVEL;
-    hn_plan_fewer_took(c, drafter, seconds);
+    hn_plan_level_cost_took(c, drafter, seconds);
     if (by_levels && added == 0) c->levels = level; /* it proposed nothing more */
     if (!by_levels || (added > 0 && level == 0))
         hn_cost_draft(&c->cost, drafter, n, d->behind, seconds);
@@ -147,7 +147,7 @@ static void base_of_drawn(hn_controller *c, const hn_plan_seq *s, int i) {
     for (int k = 0; k < t->n_candidates; k++) {
         const int d = t->candidate[k].drafter;
         if (!t->candidate[k].q || counted[d]) continue;
-        const hn_yield_mean p = hn_yield_of(&c->yield, &c->text[s[i].seq].yield, d);
+        const hn_drafter_gain_mean p = hn_drafter_gain_of(&c->gains, &c->text[s[i].seq].gains, d);
         counted[d] = true;
         if (p.gain > c->base[i].gain) c->base[i] = (hn_plan_base){p.gain, p.rows, false};
     }
@@ -185,7 +185,7 @@ static double base_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_h
 static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
     double tokens = n, rows = n, depth = 0, levels = 0;
     for (int i = 0; i < n; i++) {
-        const hn_yield_mean p = hn_yield_of(&c->yield, &c->text[s[i].seq].yield, drafter);
+        const hn_drafter_gain_mean p = hn_drafter_gain_of(&c->gains, &c->text[s[i].seq].gains, drafter);
         const double gain = fmin(p.gain, s[i].depth_limit);
         const bool more = hn_plan_has(&s[i], drafter) && gain > c->base[i].gain;
         tokens += more ? gain : c->base[i].gain;
@@ -208,7 +208,7 @@ static int call_begin(hn_controller *c, int drafter, hn_plan_why why) {
     d->why = why;
     if (why != HN_CALLED_CHEAP) d->tried = c->round;
     if (d->kind == HN_COST_PER_LEVEL) {
-        c->stepper = drafter;
+        c->by_level = drafter;
         c->stepped = true;
     } else if (!isnan(cost)) {
         *(why == HN_CALLED_CHEAP ? &c->cheap : &c->spent) += cost;
@@ -279,7 +279,7 @@ static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int draf
     if (calls == 0) return d->rounds_untimed++ < MOST_UNTIMED;
     if (calls == 1 && call <= COLD * hn_plan_on_curve(c, c->seconds, n)) return true;
     if (calls == 1 && d->kind == HN_COST_PER_ROUND && may_have_read(c, s, n, call)) return true;
-    if (call + reading(c, drafter) > d->account) return false;
+    if (call + reading(c, drafter) > d->trial_budget) return false;
     return calls < HN_COST_FIRST || d->kind == HN_COST_PER_ROUND || c->round >= d->tried + LEAST_PAUSE;
 }
 
@@ -296,10 +296,10 @@ static bool all_called(const hn_controller *c) {
 }
 
 int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
-    hn_plan_stepper_ends(c);
+    hn_plan_by_level_ends(c);
     if ((c->stepped && by_history) || all_called(c) || hn_plan_deepest(s, n) == 0) return HN_PLAN_NONE;
     const bool known = hn_plan_curve(c, s, n);
-    if (known) accounts_open(c, n);
+    if (known) trials_open(c, n);
     const int cheap = next_cheap(c, n, known);
     if (cheap >= 0 || !known || hn_plan_plain_due(c)) return cheap;
     const int worth = call_best(c, s, n, by_history);

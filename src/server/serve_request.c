@@ -152,7 +152,7 @@ static bool tier_read(serve_call *c, const serve_view *v, serve_error *err) {
 }
 
 /* The service tier, or the header x-priority, a number: larger ones go first. */
-static bool priority_read(serve_call *c, const serve_asked *q, const serve_view *v, serve_error *err) {
+static bool priority_read(serve_call *c, const serve_http_request *q, const serve_view *v, serve_error *err) {
     char *end = NULL;
     if (!tier_read(c, v, err)) return false;
     if (!q->priority) return true;
@@ -164,7 +164,7 @@ static bool priority_read(serve_call *c, const serve_asked *q, const serve_view 
 }
 
 /* Texts share rows only with those of the same key and "cache_salt": others could tell by the time what was sent before. */
-static bool salt_make(serve_call *c, const serve_asked *q, const serve_view *v, serve_error *err) {
+static bool salt_make(serve_call *c, const serve_http_request *q, const serve_view *v, serve_error *err) {
     const char *given = NULL;
     char salt[HUNCH_MOST_SALT_BYTES];
     if (!serve_field_text(v, "cache_salt", &given, err)) return false;
@@ -193,7 +193,7 @@ static bool context_check(const serve_call *c, const serve_view *v, int context,
     return true;
 }
 
-static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, const serve_view *v, serve_wanted *w, serve_error *err) {
+static bool read_all(serve_server *s, serve_call *c, const serve_http_request *q, const serve_view *v, serve_wanted *w, serve_error *err) {
     hunch_model *m = c->model;
     hunch_request_defaults(&c->request, m);
     return serve_request_model(s, v, err) && stream_read(c, v, w, err) && number_read(c, v, err) &&
@@ -206,7 +206,8 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, const
            serve_grammar_read(c, v, &w->form, err) && serve_tools_hold(c, v, w, err);
 }
 
-serve_call *serve_request_read(serve_server *s, const serve_asked *q, const serve_view *v, serve_wanted *w, bool chat, serve_error *err) {
+serve_call *serve_request_read(serve_server *s, const serve_http_request *q, const serve_view *v, serve_wanted *w, bool chat,
+                               serve_error *err) {
     hunch_model *m = serve_model(s, err);
     if (!m) return NULL;
     serve_call *c = serve_call_new();

@@ -39,7 +39,7 @@ typedef struct serve_server {
 } serve_server;
 
 /* What an endpoint is asked. */
-typedef struct serve_asked {
+typedef struct serve_http_request {
     json_t *body;         /* an object; NULL: the method has none */
     const char *rest;     /* of the path, behind the route's */
     const char *id;       /* of the request */
@@ -47,7 +47,7 @@ typedef struct serve_asked {
     uint64_t tenant;      /* of its API key; 0: there are none */
     const char *client;   /* who asks: one name for each key, or, without keys, for each address */
     double received_s;
-} serve_asked;
+} serve_http_request;
 
 /* What it answers: one of a value, a text, or a call that is answered when its sessions are done. */
 typedef struct serve_reply {
@@ -60,7 +60,7 @@ typedef struct serve_reply {
 typedef struct serve_route {
     const char *method, *path; /* a path that ends in / may go on */
     bool open;                 /* needs no key */
-    bool (*answer)(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
+    bool (*answer)(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err);
     const serve_protocol *protocol;
 } serve_route;
 

@@ -50,7 +50,7 @@ static bool text_tokenize(serve_server *s, hunch_model *m, const serve_view *v, 
                                  HUNCH_TEXT_PARSE_SPECIAL | (special ? HUNCH_TEXT_ADD_SPECIAL : 0), field, SIZE_MAX, ids, n, err);
 }
 
-bool serve_tokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_tokenize(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
     const serve_view v = {.body = q->body};
     hunch_token *ids = NULL;
@@ -63,7 +63,7 @@ bool serve_tokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve
     return true;
 }
 
-bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_detokenize(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
     hunch_token *ids = NULL;
     hunch_model_info info;
@@ -85,7 +85,7 @@ bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, ser
     return true;
 }
 
-bool serve_apply_template(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_apply_template(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
     const serve_view v = {.body = q->body};
     serve_rendered rendered;
@@ -105,7 +105,7 @@ static json_t *token_json(const hunch_model *m, const char *name) {
     return json_null();
 }
 
-bool serve_tokenizer_info(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_tokenizer_info(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)q;
     hunch_model *m = serve_model(s, err);
     hunch_model_info info;

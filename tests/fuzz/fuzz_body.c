@@ -191,7 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     server_start();
     const size_t which = body.size ? (size_t)(uint8_t)(body.at[0] - (uint8_t)'0') % PATHS : 0;
     char *priority = fuzz_text(fuzz_part(&rest));
-    serve_asked q = {.id = "fuzz", .rest = "", .priority = *priority ? priority : NULL, .received_s = hn_now()};
+    serve_http_request q = {.id = "fuzz", .rest = "", .priority = *priority ? priority : NULL, .received_s = hn_now()};
     const serve_route *route = serve_route_find("POST", paths[which], &err);
     q.body = body.size ? serve_body_parse((const char *)body.at + 1, body.size - 1, &err) : NULL;
     if (q.body && route->answer(&server, &q, &reply, &err)) {

@@ -54,7 +54,7 @@ static void open_batch(training *t, int i, const int *kept) {
     t->taps[i] = mat(name, "taps");
     t->mask[i] = mat(name, "mask");
     t->dist[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
-    hn_target_dist(&team, target, kept, t->dist[i], NULL, NULL);
+    hn_target_dist(&workers, target, kept, t->dist[i], NULL, NULL);
     t->batch[i] = (hn_net_batch){.texts = texts,
                                    .start = t->start[i],
                                    .token = t->token[i],
@@ -110,7 +110,7 @@ static void open_training(training *t, const struct kind *k, double keep, int ro
         memcpy(part.p, w.data, w.n * sizeof *w.data);
     }
     for (int i = 0; i < BATCHES; i++) open_batch(t, i, kept);
-    must(hn_block_net_open(&t->net, &team, &t->shape, t->table, (hn_mat){0}, rows, err));
+    must(hn_block_net_open(&t->net, &workers, &t->shape, t->table, (hn_mat){0}, rows, err));
 }
 
 static void close_training(training *t) {
@@ -129,7 +129,7 @@ static void train(training *t, double *losses) {
     for (int i = 0; i < 10; i++) {
         memset(t->g, 0, t->n * sizeof *t->g);
         hn_block_net_loss(t->net, t->w, &t->batch[i % BATCHES], t->g, losses + i * t->shape.drafts);
-        hn_adamw_step(&team, &o, t->w, t->g, t->n, hn_clip_factor(hn_gradient_norm(&team, t->g, t->n), 2), 0.01);
+        hn_adamw_step(&workers, &o, t->w, t->g, t->n, hn_clip_factor(hn_gradient_norm(&workers, t->g, t->n), 2), 0.01);
     }
 }
 
@@ -158,9 +158,9 @@ static void check_training(const struct kind *k) {
 static void test_ten_losses(void **state) {
     (void)state;
     for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        open_team(isa, 2, HN_PRODUCTS_F32);
+        open_workers(isa, 2, HN_PRODUCTS_F32);
         for (int k = 0; k < KINDS; k++) check_training(&kinds[k]);
-        close_team();
+        close_workers();
     }
 }
 
@@ -171,14 +171,14 @@ static void test_bits_do_not_depend_on_workers(void **state) {
         hn_real *first = NULL;
         for (int threads = 1; threads <= 3; threads++) {
             training t;
-            open_team(hn_isa_best(), threads, HN_PRODUCTS_F32);
+            open_workers(hn_isa_best(), threads, HN_PRODUCTS_F32);
             open_training(&t, &kinds[k], 0.7, 26);
             train(&t, losses[threads - 1]);
             if (!first) memcpy(first = hn_zalloc(t.n, sizeof *first), t.w, t.n * sizeof *first);
             assert_memory_equal(first, t.w, t.n * sizeof *first);
             assert_memory_equal(losses[0], losses[threads - 1], sizeof(double) * 10 * (size_t)t.shape.drafts);
             close_training(&t);
-            close_team();
+            close_workers();
         }
         hn_free(first);
     }

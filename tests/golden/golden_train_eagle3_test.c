@@ -47,7 +47,7 @@ static void open_batch(training *t, int i, const int *kept) {
     t->taps[i] = mat(name, "taps");
     t->mask[i] = mat(name, "mask");
     t->dist[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
-    hn_target_dist(&team, target, kept, t->dist[i], NULL, NULL);
+    hn_target_dist(&workers, target, kept, t->dist[i], NULL, NULL);
     t->batch[i] = (hn_net_batch){.texts = texts, .start = t->start[i], .token = t->token[i], .state = t->taps[i], .dist = t->dist[i],
                              .weight = t->mask[i].p};
     FREE(target);
@@ -76,7 +76,7 @@ static void open_training(training *t, bool norm_before_residual) {
         memcpy(part.p, w.data, w.n * sizeof *w.data);
     }
     for (int i = 0; i < BATCHES; i++) open_batch(t, i, kept);
-    must(hn_eagle3_net_open(&t->net, &team, &t->shape, t->steps, 0.8, t->table, MOST_ROWS, err));
+    must(hn_eagle3_net_open(&t->net, &workers, &t->shape, t->steps, 0.8, t->table, MOST_ROWS, err));
 }
 
 static void close_training(training *t) {
@@ -95,8 +95,8 @@ static void train(training *t, double *losses, double *norms) {
     for (int i = 0; i < 10; i++) {
         memset(t->g, 0, t->n * sizeof *t->g);
         hn_eagle3_net_loss(t->net, t->w, &t->batch[i % BATCHES], t->g, losses + i * t->steps);
-        norms[i] = hn_gradient_norm(&team, t->g, t->n);
-        hn_adamw_step(&team, &o, t->w, t->g, t->n, hn_clip_factor(norms[i], 2),
+        norms[i] = hn_gradient_norm(&workers, t->g, t->n);
+        hn_adamw_step(&workers, &o, t->w, t->g, t->n, hn_clip_factor(norms[i], 2),
                       hn_learning_rate(i, 3, 12, 0.01, 0.001));
     }
 }
@@ -125,10 +125,10 @@ static void check_training(bool norm_before_residual) {
 static void test_ten_losses(void **state) {
     (void)state;
     for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        open_team(isa, 2, HN_PRODUCTS_F32);
+        open_workers(isa, 2, HN_PRODUCTS_F32);
         check_training(false);
         check_training(true);
-        close_team();
+        close_workers();
     }
 }
 
@@ -140,13 +140,13 @@ static void test_bf16_learns_as_well(void **state) {
         if (!hn_isa_includes(isa, HN_ISA_AVX512BF16)) continue;
         training t;
         double losses[10 * HN_MOST_STEPS], norms[10];
-        open_team(isa, 2, HN_PRODUCTS_BF16);
+        open_workers(isa, 2, HN_PRODUCTS_BF16);
         open_training(&t, false);
         train(&t, losses, norms);
         const golden_tensor want = get("plain", "losses");
         for (size_t i = 0; i < want.n; i++) assert_true(fabs(losses[i] - (double)want.data[i]) <= 0.1);
         close_training(&t);
-        close_team();
+        close_workers();
     }
 }
 
@@ -156,14 +156,14 @@ static void test_bits_do_not_depend_on_workers(void **state) {
     double losses[2][10 * HN_MOST_STEPS], norms[2][10];
     for (int products = HN_PRODUCTS_F32; products <= HN_PRODUCTS_BF16; products++) {
         if (products == HN_PRODUCTS_BF16 && !hn_isa_includes(hn_isa_best(), HN_ISA_AVX512BF16)) continue;
-        open_team(hn_isa_best(), 1, (hn_products)products);
+        open_workers(hn_isa_best(), 1, (hn_products)products);
         open_training(&one, true);
         train(&one, losses[0], norms[0]);
         hn_eagle3_net_close(one.net);
         one.net = NULL;
-        close_team();
+        close_workers();
         for (int threads = 2; threads <= 3; threads++) {
-            open_team(hn_isa_best(), threads, (hn_products)products);
+            open_workers(hn_isa_best(), threads, (hn_products)products);
             open_training(&t, true);
             train(&t, losses[1], norms[1]);
             assert_memory_equal(one.w, t.w, t.n * sizeof *t.w);
@@ -171,7 +171,7 @@ static void test_bits_do_not_depend_on_workers(void **state) {
             assert_memory_equal(losses[0], losses[1], sizeof(double) * 10 * (size_t)t.steps);
             assert_memory_equal(norms[0], norms[1], sizeof norms[0]);
             close_training(&t);
-            close_team();
+            close_workers();
         }
         close_training(&one);
     }
@@ -182,7 +182,7 @@ static void test_batches_add_up(void **state) {
     (void)state;
     training t;
     double losses[HN_MOST_STEPS], same[HN_MOST_STEPS];
-    open_team(hn_isa_best(), 2, HN_PRODUCTS_F32);
+    open_workers(hn_isa_best(), 2, HN_PRODUCTS_F32);
     open_training(&t, false);
     hn_real *second = hn_zalloc(t.n, sizeof *second);
     hn_eagle3_net_loss(t.net, t.w, &t.batch[1], second, losses);
@@ -194,7 +194,7 @@ static void test_batches_add_up(void **state) {
     assert_true(largest_difference(second, t.g, t.n) < 1e-6);
     hn_free(second);
     close_training(&t);
-    close_team();
+    close_workers();
 }
 
 /* At step k row i reads the token k places later, and its label is the distribution there; after the end of its text there is no
@@ -203,7 +203,7 @@ static void test_rows_without_a_future_have_no_loss(void **state) {
     (void)state;
     training t;
     double losses[HN_MOST_STEPS];
-    open_team(hn_isa_best(), 2, HN_PRODUCTS_F32);
+    open_workers(hn_isa_best(), 2, HN_PRODUCTS_F32);
     open_training(&t, false);
     static const int start[] = {0, 1, 3};
     hn_net_batch b = t.batch[0];
@@ -221,7 +221,7 @@ static void test_rows_without_a_future_have_no_loss(void **state) {
     hn_eagle3_net_loss(t.net, t.w, &b, NULL, losses);
     assert_true(losses[1] != before);
     close_training(&t);
-    close_team();
+    close_workers();
 }
 
 int main(void) {

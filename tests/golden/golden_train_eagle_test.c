@@ -75,7 +75,7 @@ static void open_training(training *t, bool bias) {
     }
     for (int i = 0; i < BATCHES; i++) open_batch(t, i);
     const hn_eagle_frozen frozen = {t->table, t->head};
-    must(hn_eagle_net_open(&t->net, &team, &t->shape, t->steps, 1, 0.1, &frozen, MOST_ROWS, err));
+    must(hn_eagle_net_open(&t->net, &workers, &t->shape, t->steps, 1, 0.1, &frozen, MOST_ROWS, err));
 }
 
 static void close_training(training *t) {
@@ -94,7 +94,7 @@ static void train(training *t, double *losses) {
     for (int i = 0; i < 10; i++) {
         memset(t->g, 0, t->n * sizeof *t->g);
         hn_eagle_net_loss(t->net, t->w, &t->batch[i % BATCHES], t->g, losses + i * t->steps);
-        hn_adamw_step(&team, &o, t->w, t->g, t->n, hn_clip_factor(hn_gradient_norm(&team, t->g, t->n), 2), 0.01);
+        hn_adamw_step(&workers, &o, t->w, t->g, t->n, hn_clip_factor(hn_gradient_norm(&workers, t->g, t->n), 2), 0.01);
     }
 }
 
@@ -125,10 +125,10 @@ static void check_training(bool bias) {
 static void test_ten_losses(void **state) {
     (void)state;
     for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        open_team(isa, 2, HN_PRODUCTS_F32);
+        open_workers(isa, 2, HN_PRODUCTS_F32);
         check_training(true);
         check_training(false);
-        close_team();
+        close_workers();
     }
 }
 
@@ -138,14 +138,14 @@ static void test_bits_do_not_depend_on_workers(void **state) {
     hn_real *first = NULL;
     for (int threads = 1; threads <= 3; threads++) {
         training t;
-        open_team(hn_isa_best(), threads, HN_PRODUCTS_F32);
+        open_workers(hn_isa_best(), threads, HN_PRODUCTS_F32);
         open_training(&t, true);
         train(&t, losses[threads - 1]);
         if (!first) memcpy(first = hn_zalloc(t.n, sizeof *first), t.w, t.n * sizeof *first);
         assert_memory_equal(first, t.w, t.n * sizeof *first);
         assert_memory_equal(losses[0], losses[threads - 1], sizeof(double) * 10 * (size_t)t.steps);
         close_training(&t);
-        close_team();
+        close_workers();
     }
     hn_free(first);
 }

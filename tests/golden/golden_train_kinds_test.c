@@ -75,7 +75,7 @@ static void open_training(training *t, const hn_learn_kind *kind) {
     t->target.layers = 1;
     t->rows = (hn_target_rows){.embedding = t->table.p};
     t->o = (hn_learn_options){.kind = kind, .unroll = (int)s.data[1], .vocab = (int)s.data[2], .decay = 0.8, .rows = MOST_ROWS};
-    const hn_learn_setting setting = {.target = &t->target, .rows = &t->rows, .o = &t->o, .team = &team};
+    const hn_learn_setting setting = {.target = &t->target, .rows = &t->rows, .o = &t->o, .workers = &workers};
     must(kind->open(&t->head, &setting, err));
     t->n = kind->count(t->head);
     t->w = hn_zalloc(t->n, sizeof *t->w);
@@ -103,7 +103,7 @@ static void train(training *t, double *losses) {
     for (int i = 0; i < 10; i++) {
         memset(t->g, 0, t->n * sizeof *t->g);
         t->kind->loss(t->head, t->w, &t->batch[i % BATCHES], t->g, losses + i * t->o.unroll);
-        hn_adamw_step(&team, &o, t->w, t->g, t->n, hn_clip_factor(hn_gradient_norm(&team, t->g, t->n), 2), 0.01);
+        hn_adamw_step(&workers, &o, t->w, t->g, t->n, hn_clip_factor(hn_gradient_norm(&workers, t->g, t->n), 2), 0.01);
     }
 }
 
@@ -132,9 +132,9 @@ static void check_training(const hn_learn_kind *kind) {
 
 static void check_levels(const char *kind) {
     for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        open_team(isa, 2, HN_PRODUCTS_F32);
+        open_workers(isa, 2, HN_PRODUCTS_F32);
         check_training(hn_learn_kind_named(kind));
-        close_team();
+        close_workers();
     }
 }
 
@@ -161,14 +161,14 @@ static void test_bits_do_not_depend_on_workers(void **state) {
         hn_real *first = NULL;
         for (int threads = 1; threads <= 3; threads++) {
             training t;
-            open_team(hn_isa_best(), threads, HN_PRODUCTS_F32);
+            open_workers(hn_isa_best(), threads, HN_PRODUCTS_F32);
             open_training(&t, hn_learn_kind_named(kinds[kind]));
             train(&t, losses[threads - 1]);
             if (!first) memcpy(first = hn_zalloc(t.n, sizeof *first), t.w, t.n * sizeof *first);
             assert_memory_equal(first, t.w, t.n * sizeof *first);
             assert_memory_equal(losses[0], losses[threads - 1], sizeof(double) * 10 * (size_t)t.o.unroll);
             close_training(&t);
-            close_team();
+            close_workers();
         }
         hn_free(first);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train_golden.h - reads PyTorch's results for the trainer (tools/make_train_goldens.py) as the trainer's matrices, and
- * opens a team to compute the same. Include after cmocka. */
+ * opens a workers to compute the same. Include after cmocka. */
 #ifndef HN_TESTS_TRAIN_GOLDEN_H
 #define HN_TESTS_TRAIN_GOLDEN_H
 #include "golden/golden.h"
@@ -11,15 +11,15 @@ enum { MOST_ROWS = 128, MOST_IDS = 128 };
 
 static hn_source *file;
 static hn_pool *pool;
-static hn_team team;
+static hn_workers workers;
 
-HELPER void open_team(hn_isa isa, int threads, hn_products products) {
+HELPER void open_workers(hn_isa isa, int threads, hn_products products) {
     pool = pool_of(threads);
-    must(hn_team_open(&team, pool, isa, products, hn_attention_scratch(MOST_ROWS), err));
+    must(hn_workers_open(&workers, pool, isa, products, hn_attention_scratch(MOST_ROWS), err));
 }
 
-HELPER void close_team(void) {
-    hn_team_close(&team);
+HELPER void close_workers(void) {
+    hn_workers_close(&workers);
     hn_pool_free(pool);
 }
 

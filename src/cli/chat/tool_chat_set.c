@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "cli/chat/tool_chat.h"
 #include "app/tool_flags.h"
-#include "app/tool_guard.h"
+#include "app/tool_check_files.h"
 
 /* What a change needs: a new request or a new engine. SWITCH_OFF: "on" means that the flag is not given. */
 enum { REQUEST, ENGINE, SWITCH, SWITCH_OFF };
@@ -122,7 +122,7 @@ static int request_change(tool_chat_state *c, const tool_options *o, bool seed) 
 static int engine_change(tool_chat_state *c, const tool_options *o) {
     const tool_options before = c->o;
     const uint64_t seed = c->request.sampling.seed;
-    int code = tool_guard(o, tool_command_find(TOOL_CHAT));
+    int code = tool_check_files(o, tool_command_find(TOOL_CHAT));
     if (code >= 0)
         return code;
     hunch_engine_close(&c->engine);

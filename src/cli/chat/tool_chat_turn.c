@@ -10,7 +10,7 @@
 #include "cli/tool_calls.h"
 #include "cli/chat/tool_chat.h"
 #include "cli/tool_result.h"
-#include "cli/tool_twin.h"
+#include "cli/tool_verify_exact.h"
 
 /* ---- errors -------------------------------------------------------------------------------------------------- */
 
@@ -157,7 +157,7 @@ static int turn_report(tool_chat_state *c, const hunch_session_state *st, const 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 /* *answered: there is an answer, perhaps incomplete. */
-static int turn_generate(tool_chat_state *c, hunch_session **s, tool_twin *twin, const tool_rendered *prompt, bool *answered) {
+static int turn_generate(tool_chat_state *c, hunch_session **s, tool_verify_exact *twin, const tool_rendered *prompt, bool *answered) {
     tool_wrap wrap = {.to = stdout};
     tool_stream stream = {
         .model = c->model, .color = c->color, .split.thinking = prompt->thinks, .wrap = tool_is_terminal(stdout) ? &wrap : NULL};
@@ -170,7 +170,7 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, tool_twin *twin,
     while (!code && st.finish == HUNCH_RUNNING) {
         code = tool_rounds_step(&rounds);
         if (!code && c->o.verify_exact)
-            code = tool_twin_follow(twin, c->engine, *s);
+            code = tool_verify_exact_follow(twin, c->engine, *s);
         hunch_session_get(*s, &st);
     }
     tool_wrap_end(&wrap);
@@ -187,17 +187,17 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, tool_twin *twin,
     if (st.finish == HUNCH_FINISH_GRAMMAR)
         tool_message("the answer ends early: %s", st.error.message);
     *answered = true;
-    if (c->o.verify_exact && (code = tool_twin_finish(twin, c->engine, *s)))
+    if (c->o.verify_exact && (code = tool_verify_exact_finish(twin, c->engine, *s)))
         return code;
     code = turn_report(c, &st, prompt);
     return tool_interrupted && tool_interrupted != SIGINT ? HUNCH_CANCELLED : code;
 }
 
-static int twin_open(const tool_chat_state *c, tool_twin *t, hunch_request *q) {
+static int twin_open(const tool_chat_state *c, tool_verify_exact *t, hunch_request *q) {
     hunch_engine_options o;
     tool_engine_options(&o, &c->o);
     o.context = c->context;
-    return tool_twin_open(t, c->model, &o, q);
+    return tool_verify_exact_open(t, c->model, &o, q);
 }
 
 /* What the answer may call. */
@@ -212,7 +212,7 @@ int tool_chat_answer(tool_chat_state *c, bool *answered) {
     const hunch_request before = c->request; /* without what belongs to this answer */
     tool_rendered r = {0};
     hunch_session *s = NULL;
-    tool_twin twin = {0};
+    tool_verify_exact twin = {0};
     int code = conversation_render(c, &r, &err);
     if (!code)
         code = oldest_leave_out(c, &r, &err);
@@ -230,7 +230,7 @@ int tool_chat_answer(tool_chat_state *c, bool *answered) {
     hunch_grammar_close(&c->request.grammar); /* the session has it */
     code = twin_code ? twin_code : code ? tool_chat_failed(c, &err) : turn_generate(c, &s, &twin, &r, answered);
     hunch_session_close(&s);
-    tool_twin_close(&twin);
+    tool_verify_exact_close(&twin);
     hn_free(r.ids);
     c->request.stop_tokens = before.stop_tokens;
     c->request.n_stop_tokens = before.n_stop_tokens;

@@ -5,7 +5,7 @@
 #define HN_TOOL_COMPARE_H
 
 #include "cli/tool_grammar.h"
-#include "cli/tool_lanes.h"
+#include "cli/tool_variants.h"
 #include "cli/tool_prompts.h"
 
 enum { TOOL_SLICE = 16 }; /* tokens */
@@ -45,26 +45,26 @@ typedef struct tool_comparison {
     tool_grammar grammar;     /* of the flags */
     hunch_model *model;
     hunch_model_info info;
-    tool_lane *lanes;     /* [n_lanes]; the first is plain */
-    int n_lanes;
+    tool_variant *variants;     /* [n_variants]; the first is plain */
+    int n_variants;
     int repeats;              /* at most, of each prompt */
     bool cold;                /* stores are emptied before each prompt and repetition */
-    tool_answer *answers;     /* [n_lanes][prompts.n]: the first of each */
-    tool_prompt_stats *stats; /* [n_lanes][prompts.n]; those of lane 0 are not used */
+    tool_answer *answers;     /* [n_variants][prompts.n]: the first of each */
+    tool_prompt_stats *stats; /* [n_variants][prompts.n]; those of variant 0 are not used */
     size_t n_done;            /* prompts that were answered */
     uint64_t seed;
 } tool_comparison;
 
-static inline const tool_answer *tool_answer_of(const tool_comparison *c, int lane, size_t prompt) {
-    return &c->answers[(size_t)lane * c->prompts.n + prompt];
+static inline const tool_answer *tool_answer_of(const tool_comparison *c, int variant, size_t prompt) {
+    return &c->answers[(size_t)variant * c->prompts.n + prompt];
 }
 
-static inline tool_prompt_stats *tool_prompt_stats_of(const tool_comparison *c, int lane, size_t prompt) {
-    return &c->stats[(size_t)lane * c->prompts.n + prompt];
+static inline tool_prompt_stats *tool_prompt_stats_of(const tool_comparison *c, int variant, size_t prompt) {
+    return &c->stats[(size_t)variant * c->prompts.n + prompt];
 }
 
-/* Summarises lane `lane` against lane 0. group NULL: over all prompts; else over those of that group, except for the speeds. */
-tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *group);
+/* Summarises variant `variant` against variant 0. group NULL: over all prompts; else over those of that group, except for the speeds. */
+tool_verdict tool_verdict_of(const tool_comparison *c, int variant, const char *group);
 /* Whether it is the first prompt of its group. */
 bool tool_group_is_new(const tool_comparison *c, size_t prompt);
 

@@ -30,7 +30,7 @@ static json_t *prompt_json(const tool_prompt *p, const tool_prompt_stats *d, con
 }
 
 /* Only for one drafter; with several the ranks are ambiguous. */
-static json_t *ranks_json(const tool_lane *l) {
+static json_t *ranks_json(const tool_variant *l) {
     return l->ranks && hunch_engine_drafters(l->engine) == 1 ? tool_ranks_json(l->ranks) : json_null();
 }
 
@@ -42,12 +42,12 @@ static json_t *difference_json(const tool_comparison *c, const tool_verdict *v) 
 }
 
 /* Of each group, in the order of the prompts. */
-static json_t *groups_json(const tool_comparison *c, int lane) {
+static json_t *groups_json(const tool_comparison *c, int variant) {
     json_t *list = json_array();
     for (size_t i = 0; i < c->n_done; i++) {
         if (!tool_group_is_new(c, i))
             continue;
-        const tool_verdict v = tool_verdict_of(c, lane, c->prompts.items[i].group);
+        const tool_verdict v = tool_verdict_of(c, variant, c->prompts.items[i].group);
         json_array_append_new(
             list, json_pack("{s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b}", "group", c->prompts.items[i].group, "prompts",
                             (json_int_t)v.prompts, "ratio", tool_json_real(v.ratio), "ratio_total",
@@ -58,11 +58,11 @@ static json_t *groups_json(const tool_comparison *c, int lane) {
     return list;
 }
 
-static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int lane) {
+static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int variant) {
     json_t *list = json_array();
     for (size_t i = 0; i < c->n_done; i++)
         json_array_append_new(list,
-                              prompt_json(&c->prompts.items[i], &v->stats[i], tool_answer_of(c, lane, i), c->o.trees));
+                              prompt_json(&c->prompts.items[i], &v->stats[i], tool_answer_of(c, variant, i), c->o.trees));
     json_t *out = json_pack(
         "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o,s:o,s:o}", "draft",
         tool_json_text(v->draft, strlen(v->draft)), "ratio", tool_json_real(v->ratio), "ratio_total",
@@ -70,13 +70,13 @@ static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int
         tool_json_real(v->tau), "acceptance", tool_json_real(v->acceptance), "rounds", (json_int_t)v->rounds, "drafted",
         (json_int_t)v->drafted, "accepted", (json_int_t)v->accepted, "depth_drafted", (json_int_t)v->depth_drafted,
         "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list, "per_group",
-        groups_json(c, lane), "ranks", ranks_json(&c->lanes[lane]));
+        groups_json(c, variant), "ranks", ranks_json(&c->variants[variant]));
     return out;
 }
 
 int tool_report_json(const tool_comparison *c, const tool_verdict *verdicts) {
     json_t *methods = json_array();
-    for (int i = 1; i < c->n_lanes; i++)
+    for (int i = 1; i < c->n_variants; i++)
         json_array_append_new(methods, verdict_json(c, &verdicts[i - 1], i));
     return tool_print_json(
         json_pack("{s:I,s:{s:o},s:o,s:o,s:s,s:i,s:i,s:I,s:b,s:i,s:o,s:o}", "prompts", (json_int_t)c->n_done, "plain",
@@ -141,27 +141,27 @@ static void prompt_row(const tool_comparison *c, const tool_prompt *p, const too
 }
 
 /* A line with one figure of each group; at: its offset in tool_verdict. */
-static void group_figures_print(const tool_comparison *c, int lane, const char *what, size_t at) {
+static void group_figures_print(const tool_comparison *c, int variant, const char *what, size_t at) {
     printf("%-22s", what);
     for (size_t i = 0; i < c->n_done; i++)
         if (tool_group_is_new(c, i)) {
             const char *group = c->prompts.items[i].group;
-            const tool_verdict v = tool_verdict_of(c, lane, group);
+            const tool_verdict v = tool_verdict_of(c, variant, group);
             printf("  %s", *group ? group : "(none)");
             figure(1, 2, *(const double *)(const void *)((const char *)&v + at));
         }
     putchar('\n');
 }
 
-static void groups_print(const tool_comparison *c, int lane) {
+static void groups_print(const tool_comparison *c, int variant) {
     int groups = 0;
     for (size_t i = 0; i < c->n_done; i++)
         groups += tool_group_is_new(c, i);
     if (groups < 2)
         return;
-    group_figures_print(c, lane, "median ratio by group:", offsetof(tool_verdict, ratio));
-    group_figures_print(c, lane, "total ratio by group:", offsetof(tool_verdict, ratio_total));
-    group_figures_print(c, lane, "tau by group:", offsetof(tool_verdict, tau));
+    group_figures_print(c, variant, "median ratio by group:", offsetof(tool_verdict, ratio));
+    group_figures_print(c, variant, "total ratio by group:", offsetof(tool_verdict, ratio_total));
+    group_figures_print(c, variant, "tau by group:", offsetof(tool_verdict, tau));
 }
 
 /* A SPEC whose heads and models have no folders: the line about each names its whole path. Values of keys stay as they are
@@ -198,14 +198,14 @@ static void heading_print(const tool_comparison *c, const tool_verdict *v, bool 
            tool_style(color, '0'));
 }
 
-static void verdict_print(const tool_comparison *c, const tool_verdict *v, int lane, bool color) {
+static void verdict_print(const tool_comparison *c, const tool_verdict *v, int variant, bool color) {
     size_t same = 0;
     heading_print(c, v, color);
     for (size_t i = 0; i < c->n_done; i++) {
         prompt_row(c, &c->prompts.items[i], &v->stats[i], color);
         same += v->stats[i].identical;
     }
-    groups_print(c, lane);
+    groups_print(c, variant);
     printf("%sratio", tool_style(color, 'b'));
     figure(1, 2, v->ratio);
     fputs(" (median), total", stdout);
@@ -224,7 +224,7 @@ static void verdict_print(const tool_comparison *c, const tool_verdict *v, int l
 
 int tool_report_table(const tool_comparison *c, const tool_verdict *verdicts) {
     bool color = tool_colors(c->o.color, stdout);
-    for (int i = 1; i < c->n_lanes; i++) {
+    for (int i = 1; i < c->n_variants; i++) {
         if (i > 1)
             putchar('\n');
         verdict_print(c, &verdicts[i - 1], i, color);
@@ -260,22 +260,22 @@ static void names_write(char *to, size_t size, const hunch_engine *e) {
         at += (size_t)snprintf(to + at, size - at, "%s%s", d ? "+" : "", hunch_engine_drafter_name(e, d));
 }
 
-static void title_write(char *to, size_t size, const tool_comparison *c, int lane, size_t prompt) {
-    const tool_answer *a = tool_answer_of(c, lane, prompt);
+static void title_write(char *to, size_t size, const tool_comparison *c, int variant, size_t prompt) {
+    const tool_answer *a = tool_answer_of(c, variant, prompt);
     const double tok_s = answer_speed(a);
     char name[80] = "plain";
-    if (lane)
-        names_write(name, sizeof name, c->lanes[lane].engine);
+    if (variant)
+        names_write(name, sizeof name, c->variants[variant].engine);
     int n = isfinite(tok_s) ? snprintf(to, size, "%s: %.0f tokens/s", name, tok_s) : snprintf(to, size, "%s", name);
-    if (lane > 0 && a->rounds && n > 0 && (size_t)n < size)
+    if (variant > 0 && a->rounds && n > 0 && (size_t)n < size)
         snprintf(to + n, size - (size_t)n, ", %.2f a round", ((double)a->n - 1) / (double)a->rounds);
 }
 
 /* Every drafter of the comparison has its own. */
-static int colors_before(const tool_comparison *c, int lane) {
+static int colors_before(const tool_comparison *c, int variant) {
     int n = 0;
-    for (int l = 1; l < lane; l++)
-        n += hunch_engine_drafters(c->lanes[l].engine);
+    for (int l = 1; l < variant; l++)
+        n += hunch_engine_drafters(c->variants[l].engine);
     return n;
 }
 
@@ -283,9 +283,9 @@ static void legend_print(const tool_comparison *c, bool color) {
     if (!color)
         return;
     fputs("colours:  from the model", stdout);
-    for (int l = 1; l < c->n_lanes; l++)
-        for (int d = 0; d < hunch_engine_drafters(c->lanes[l].engine); d++)
-            printf("  %sfrom %s%s", tool_color(true, colors_before(c, l) + d), hunch_engine_drafter_name(c->lanes[l].engine, d),
+    for (int l = 1; l < c->n_variants; l++)
+        for (int d = 0; d < hunch_engine_drafters(c->variants[l].engine); d++)
+            printf("  %sfrom %s%s", tool_color(true, colors_before(c, l) + d), hunch_engine_drafter_name(c->variants[l].engine, d),
                    tool_style(true, '0'));
     putchar('\n');
 }
@@ -293,10 +293,10 @@ static void legend_print(const tool_comparison *c, bool color) {
 void tool_report_show(const tool_comparison *c, size_t prompt) {
     enum { TITLE = 120 };
     bool color = tool_colors(c->o.color, stdout);
-    tool_pane *panes = tool_alloc((size_t)c->n_lanes, sizeof *panes);
-    tool_ends *ends = tool_alloc((size_t)c->n_lanes, sizeof *ends);
-    char *titles = tool_alloc((size_t)c->n_lanes, TITLE), **made = tool_alloc((size_t)c->n_lanes, sizeof *made);
-    for (int l = 0; l < c->n_lanes; l++) {
+    tool_pane *panes = tool_alloc((size_t)c->n_variants, sizeof *panes);
+    tool_ends *ends = tool_alloc((size_t)c->n_variants, sizeof *ends);
+    char *titles = tool_alloc((size_t)c->n_variants, TITLE), **made = tool_alloc((size_t)c->n_variants, sizeof *made);
+    for (int l = 0; l < c->n_variants; l++) {
         const tool_answer *a = tool_answer_of(c, l, prompt);
         title_write(titles + l * TITLE, TITLE, c, l, prompt);
         panes[l] = (tool_pane){titles + l * TITLE, a->text, a->text_len, &ends[l], a->drafter_of,
@@ -306,10 +306,10 @@ void tool_report_show(const tool_comparison *c, size_t prompt) {
         else
             panes[l].text = made[l] = ids_text(a, &ends[l], &panes[l].len);
     }
-    tool_panes_print(panes, c->n_lanes, color);
+    tool_panes_print(panes, c->n_variants, color);
     legend_print(c, color);
     putchar('\n');
-    for (int l = 0; l < c->n_lanes; l++) {
+    for (int l = 0; l < c->n_variants; l++) {
         hn_free(made[l]);
         tool_ends_fini(&ends[l]);
     }

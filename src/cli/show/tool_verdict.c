@@ -48,16 +48,16 @@ bool tool_prompt_stats_within(const tool_prompt_stats *d, double width) {
     return d->slices.n >= ENOUGH && (d->high - d->low) / 2 <= width;
 }
 
-static double lane_speed(const tool_lane *l) {
+static double variant_speed(const tool_variant *l) {
     return l->timed_s > 0 ? l->timed_tokens / l->timed_s : NAN;
 }
 
-tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *group) {
-    tool_verdict v = {.draft = c->lanes[lane].method.text,
+tool_verdict tool_verdict_of(const tool_comparison *c, int variant, const char *group) {
+    tool_verdict v = {.draft = c->variants[variant].method.text,
                       .identical = true,
-                      .stats = tool_prompt_stats_of(c, lane, 0),
-                      .tok_s = lane_speed(&c->lanes[lane]),
-                      .plain_tok_s = lane_speed(&c->lanes[0])};
+                      .stats = tool_prompt_stats_of(c, variant, 0),
+                      .tok_s = variant_speed(&c->variants[variant]),
+                      .plain_tok_s = variant_speed(&c->variants[0])};
     double *ratios = tool_alloc(c->n_done, sizeof *ratios), plain_s = 0, drafted_s = 0, decoded = 0;
     tool_pairs all = {0};
     size_t n = 0;

@@ -9,7 +9,7 @@
  *
  *   depth    tokens of a draft                                                                       8
  *   mib      most memory of the dynamic level, and of each context; when it is exceeded, the half of   64
- *            the n-grams that was counted longest ago is dropped. That of a salt has a quarter of it (tenants.h). The
+ *            the n-grams that was counted longest ago is dropped. That of a salt has a quarter of it (salt_stores.h). The
  *            static level takes what its file takes
  *   dynamic  file that the dynamic level of texts without a salt starts with
  *   save     file that this is written to when the engine closes, if there was a text. Closing cannot
@@ -33,7 +33,7 @@
 #include "draft/text/counts_file.h"
 #include "draft/draft_chain.h"
 #include "draft/text/kept_text.h"
-#include "draft/text/tenants.h"
+#include "draft/text/salt_stores.h"
 
 enum { STATIC_N = 2, ENDED_TEXTS = 64 };
 
@@ -62,8 +62,8 @@ typedef struct cache_seq {
 
 typedef struct cache_state {
     hn_counts corpus; /* the static level */
-    hn_tenants tenants;
-    cache_store dynamic[HN_TENANT_STORES];
+    hn_salt_stores tenants;
+    cache_store dynamic[HN_SALT_STORES];
     int depth, n_seqs;
     char *save; /* NULL: do not */
     bool began; /* at least one text began: there is something to save */
@@ -104,7 +104,7 @@ static hunch_status cache_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     d->state = st;
     st->n_seqs = d->max_seqs;
     st->depth = (int)depth;
-    for (int i = 1; i < HN_TENANT_STORES; i++) hn_counts_init(&st->dynamic[i].counts, hn_tenants_bytes(i, (size_t)mib << 20));
+    for (int i = 1; i < HN_SALT_STORES; i++) hn_counts_init(&st->dynamic[i].counts, hn_salt_stores_bytes(i, (size_t)mib << 20));
     st->seq = hn_zalloc((size_t)d->max_seqs, sizeof *st->seq);
     s = st->seq ? files_open(st, spec, target->vocab, err)
                 : hn_fail_memory(err, "drafter 'cache'", (size_t)d->max_seqs * sizeof *st->seq);
@@ -256,7 +256,7 @@ static void store_empty(cache_store *x) {
 
 static int store_enter(cache_state *st, uint64_t salt) {
     bool fresh;
-    const int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    const int at = hn_salt_stores_enter(&st->tenants, salt, &fresh);
     if (fresh) store_empty(&st->dynamic[at]);
     return at;
 }
@@ -267,7 +267,7 @@ static hunch_status cache_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
         assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs);
         cache_seq *q = &st->seq[seqs[i].seq];
         seq_fini(q);
-        hn_tenants_leave(&st->tenants, &q->store);
+        hn_salt_stores_leave(&st->tenants, &q->store);
         q->store = store_enter(st, seqs[i].salt);
         q->live = st->began = true;
         q->known = known_start(&st->dynamic[q->store], &seqs[i].text);
@@ -284,13 +284,13 @@ static void cache_end(hn_drafter *d, int seq) {
         const uint64_t h = hn_hash_tokens(0, q->text.token, q->text.n);
         x->ended[x->n_ended++ % ENDED_TEXTS] = (ended_text){h, q->text.n};
     }
-    hn_tenants_leave(&st->tenants, &q->store);
+    hn_salt_stores_leave(&st->tenants, &q->store);
     seq_fini(q);
 }
 
 static void cache_forget(hn_drafter *d) {
     cache_state *st = d->state;
-    for (int i = 0; i < HN_TENANT_STORES; i++) store_empty(&st->dynamic[i]);
+    for (int i = 0; i < HN_SALT_STORES; i++) store_empty(&st->dynamic[i]);
     for (int i = 0; i < st->n_seqs; i++) st->seq[i].known = 0;
 }
 
@@ -299,7 +299,7 @@ static void cache_close(hn_drafter *d) {
     for (int i = 0; st->seq && i < st->n_seqs; i++) cache_end(d, i);
     if (st->save && st->began) (void)hn_counts_write(&st->dynamic[1].counts, st->save, NULL);
     hn_counts_fini(&st->corpus);
-    for (int i = 0; i < HN_TENANT_STORES; i++) store_empty(&st->dynamic[i]);
+    for (int i = 0; i < HN_SALT_STORES; i++) store_empty(&st->dynamic[i]);
     hn_free(st->save);
     hn_free(st->seq);
     hn_free(st);

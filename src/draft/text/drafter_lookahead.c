@@ -13,8 +13,8 @@
  *
  * The release (hao-ai-lab/LookaheadDecoding) differs in this: its window is never accepted from, while cells here are rows of the tree as
  * others; it uses no n-grams before its window is full; of a guess that is right to its end it takes all tokens but the last; its first
- * pass is that of the prompt; and its pool ends with the answer, while here texts share one, those of a salt another (tenants.h), with a
- * limit of HN_POOL_KEYS first tokens.
+ * pass is that of the prompt; and its pool ends with the answer, while here texts share one, those of a salt another (salt_stores.h), with
+ * a limit of HN_POOL_KEYS first tokens.
  *
  * The rows of the window stay whatever the controller thinks of them: without them there is no next window.
  */
@@ -22,7 +22,7 @@
 
 #include "base/mem.h"
 #include "draft/text/lookahead_window.h"
-#include "draft/text/tenants.h"
+#include "draft/text/salt_stores.h"
 
 /* Estimates by what a node is: a cell of row 0, one of a later row, an n-gram's first, second, later token. */
 enum { OF_CHAIN, OF_COLUMN, OF_GRAM, KINDS = OF_GRAM + 3 };
@@ -38,8 +38,8 @@ typedef struct lookahead_seq {
 typedef struct lookahead_state {
     int window, n, guess, vocab, n_seqs;
     bool prompt;
-    hn_tenants tenants;
-    hn_ngram_pool pool[HN_TENANT_STORES]; /* not open until a text needs it */
+    hn_salt_stores tenants;
+    hn_ngram_pool pool[HN_SALT_STORES]; /* not open until a text needs it */
     float tried[KINDS], right[KINDS];     /* of all texts */
     lookahead_seq *seq;
 } lookahead_state;
@@ -48,7 +48,7 @@ typedef struct lookahead_state {
 
 static void lookahead_close(hn_drafter *d) {
     lookahead_state *st = d->state;
-    for (int i = 0; i < HN_TENANT_STORES; i++) hn_ngram_pool_close(&st->pool[i]);
+    for (int i = 0; i < HN_SALT_STORES; i++) hn_ngram_pool_close(&st->pool[i]);
     hn_free(st->seq);
     hn_free(st);
     d->state = NULL;
@@ -190,17 +190,17 @@ static void lookahead_observe(hn_drafter *d, const hn_observe *o, int n) {
 /* The store of a text's salt, made or emptied for it if need be. Without memory there is none. */
 static int store_enter(lookahead_state *st, uint64_t salt) {
     bool fresh;
-    int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    int at = hn_salt_stores_enter(&st->tenants, salt, &fresh);
     hn_ngram_pool *pool = &st->pool[at];
     if (fresh && pool->key_of) hn_ngram_pool_clear(pool);
-    const int keys = at == 1 ? HN_POOL_KEYS : HN_POOL_KEYS / HN_TENANT_SHARE;
-    if (at && !pool->key_of && !hn_ngram_pool_open(pool, st->vocab, st->n - 1, st->guess, keys)) hn_tenants_leave(&st->tenants, &at);
+    const int keys = at == 1 ? HN_POOL_KEYS : HN_POOL_KEYS / HN_SALT_SHARE;
+    if (at && !pool->key_of && !hn_ngram_pool_open(pool, st->vocab, st->n - 1, st->guess, keys)) hn_salt_stores_leave(&st->tenants, &at);
     return at;
 }
 
 static void lookahead_end(hn_drafter *d, int seq) {
     lookahead_state *st = d->state;
-    hn_tenants_leave(&st->tenants, &st->seq[seq].store);
+    hn_salt_stores_leave(&st->tenants, &st->seq[seq].store);
     st->seq[seq].nodes.text_n = 0;
 }
 
@@ -220,7 +220,7 @@ static hunch_status lookahead_begin(hn_drafter *d, const hn_begin *seqs, int n, 
 
 static void lookahead_forget(hn_drafter *d) {
     lookahead_state *st = d->state;
-    for (int i = 0; i < HN_TENANT_STORES; i++)
+    for (int i = 0; i < HN_SALT_STORES; i++)
         if (st->pool[i].key_of) hn_ngram_pool_clear(&st->pool[i]);
 }
 

@@ -48,7 +48,7 @@
 #include "draft/text/ngram_index.h"
 #include "draft/text/ngram_map.h"
 #include "draft/text/ngram_mod.h"
-#include "draft/text/tenants.h"
+#include "draft/text/salt_stores.h"
 
 enum { MOD_BATCH = 32, MOD_BAD_ROUNDS = 5 };
 enum form { RECENT, PLD, HF, LONGEST, SIMPLE, MAP_K, MAP_K4V, MOD };
@@ -83,8 +83,8 @@ typedef struct ngram_state {
     enum form form;
     int min, max, depth;
     double grow;      /* of `recent` */
-    hn_tenants tenants; /* of `mod`: */
-    mod_table mod[HN_TENANT_STORES];
+    hn_salt_stores tenants; /* of `mod`: */
+    mod_table mod[HN_SALT_STORES];
     int n_seqs;
     ngram_seq *seq; /* [n_seqs] */
 } ngram_state;
@@ -178,10 +178,10 @@ static void mod_empty(mod_table *x) {
 /* The table of a text's salt; without memory there is none. */
 static int mod_enter(ngram_state *st, uint64_t salt) {
     bool fresh;
-    int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    int at = hn_salt_stores_enter(&st->tenants, salt, &fresh);
     mod_table *x = &st->mod[at];
     if (fresh) mod_empty(x);
-    if (at && !x->mod.next && !hn_ngram_mod_init(&x->mod, st->max)) hn_tenants_leave(&st->tenants, &at);
+    if (at && !x->mod.next && !hn_ngram_mod_init(&x->mod, st->max)) hn_salt_stores_leave(&st->tenants, &at);
     return at;
 }
 
@@ -285,7 +285,7 @@ static hunch_status ngram_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
         seq_empty(q);
         seq_extend(st, q, &seqs[i].text);
         if (st->form != MOD) continue;
-        hn_tenants_leave(&st->tenants, &q->table);
+        hn_salt_stores_leave(&st->tenants, &q->table);
         q->table = mod_enter(st, seqs[i].salt);
         if (q->table && st->mod[q->table].mod.used > HN_MOD_SIZE / 4) hn_ngram_mod_empty(&st->mod[q->table].mod);
         mod_learn(st, q, 1);
@@ -330,20 +330,20 @@ static void ngram_observe(hn_drafter *d, const hn_observe *o, int n) {
 static void ngram_end(hn_drafter *d, int seq) {
     ngram_state *st = d->state;
     seq_empty(&st->seq[seq]);
-    hn_tenants_leave(&st->tenants, &st->seq[seq].table);
+    hn_salt_stores_leave(&st->tenants, &st->seq[seq].table);
 }
 
 /* The table of `mod` outlives sequences; those that live add their text again with the next batch. */
 static void ngram_forget(hn_drafter *d) {
     ngram_state *st = d->state;
-    for (int i = 0; i < HN_TENANT_STORES; i++) mod_empty(&st->mod[i]);
+    for (int i = 0; i < HN_SALT_STORES; i++) mod_empty(&st->mod[i]);
     for (int i = 0; i < st->n_seqs; i++) st->seq[i].learned = 0;
 }
 
 static void ngram_close(hn_drafter *d) {
     ngram_state *st = d->state;
     for (int i = 0; i < st->n_seqs; i++) seq_empty(&st->seq[i]);
-    for (int i = 0; i < HN_TENANT_STORES; i++) hn_ngram_mod_fini(&st->mod[i].mod);
+    for (int i = 0; i < HN_SALT_STORES; i++) hn_ngram_mod_fini(&st->mod[i].mod);
     hn_free(st->seq);
     hn_free(st);
 }

@@ -13,7 +13,7 @@
  *   save   file that it is written to when the engine closes, if there was a text; whether it can be written is checked before
  *
  * After a pass the row of each token of the tree becomes the k likeliest tokens after it; of a token that is there twice the later row
- * counts. Texts share the matrix, those of a salt have one of their own with a row for every four tokens of the vocabulary (tenants.h).
+ * counts. Texts share the matrix, those of a salt have one of their own with a row for every four tokens of the vocabulary (salt_stores.h).
  * Unlike the release, which begins with zeros, a token without a row has no children.
  */
 #include <assert.h>
@@ -21,7 +21,7 @@
 #include "base/file_out.h"
 #include "base/mem.h"
 #include "draft/text/recycle_tree.h"
-#include "draft/text/tenants.h"
+#include "draft/text/salt_stores.h"
 
 typedef struct recycle_seq {
     int store; /* 0: none */
@@ -31,8 +31,8 @@ typedef struct recycle_seq {
 typedef struct recycle_state {
     hn_recycle_shape shape;
     int k, vocab, n_seqs;
-    hn_tenants tenants;
-    hn_recycle store[HN_TENANT_STORES]; /* not open until a text needs it */
+    hn_salt_stores tenants;
+    hn_recycle store[HN_SALT_STORES]; /* not open until a text needs it */
     hn_recycle_rates rates;             /* of all texts: they tell nothing of what these were */
     char *save;                         /* NULL: do not */
     bool began;                         /* there is something to save */
@@ -44,7 +44,7 @@ typedef struct recycle_state {
 static void recycle_close(hn_drafter *d) {
     recycle_state *st = d->state;
     if (st->save && st->began && st->store[1].cell) (void)hn_recycle_write(&st->store[1], st->save, NULL);
-    for (int i = 0; i < HN_TENANT_STORES; i++) hn_recycle_close(&st->store[i]);
+    for (int i = 0; i < HN_SALT_STORES; i++) hn_recycle_close(&st->store[i]);
     hn_free(st->save);
     hn_free(st->seq);
     hn_free(st);
@@ -144,17 +144,17 @@ static void recycle_observe(hn_drafter *d, const hn_observe *o, int n) {
 /* The store of a text's salt, made or emptied for it if need be. Without memory there is none. */
 static int store_enter(recycle_state *st, uint64_t salt) {
     bool fresh;
-    int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    int at = hn_salt_stores_enter(&st->tenants, salt, &fresh);
     hn_recycle *x = &st->store[at];
     if (fresh && x->cell) hn_recycle_clear(x);
-    const int rows = (st->vocab + HN_TENANT_SHARE - 1) / HN_TENANT_SHARE;
-    if (at && !x->cell && !hn_recycle_open(x, rows, st->k)) hn_tenants_leave(&st->tenants, &at);
+    const int rows = (st->vocab + HN_SALT_SHARE - 1) / HN_SALT_SHARE;
+    if (at && !x->cell && !hn_recycle_open(x, rows, st->k)) hn_salt_stores_leave(&st->tenants, &at);
     return at;
 }
 
 static void recycle_end(hn_drafter *d, int seq) {
     recycle_state *st = d->state;
-    hn_tenants_leave(&st->tenants, &st->seq[seq].store);
+    hn_salt_stores_leave(&st->tenants, &st->seq[seq].store);
     st->seq[seq].nodes.text_n = 0;
 }
 
@@ -171,7 +171,7 @@ static hunch_status recycle_begin(hn_drafter *d, const hn_begin *seqs, int n, hu
 
 static void recycle_forget(hn_drafter *d) {
     recycle_state *st = d->state;
-    for (int i = 0; i < HN_TENANT_STORES; i++)
+    for (int i = 0; i < HN_SALT_STORES; i++)
         if (st->store[i].cell) hn_recycle_clear(&st->store[i]);
 }
 

@@ -12,7 +12,7 @@
  *   min_p      least probability of a token's path, given the match; 0..1                                      0.3
  *   max_texts  earlier texts that are kept; 0: this text alone                                                 10000
  *   mib        limit of their memory; whole texts are dropped, the oldest first. Texts of one salt share their 64
- *              own store of a quarter of that (tenants.h)
+ *              own store of a quarter of that (salt_stores.h)
  *   text       tokens of one text that are used, the newest; 256..16777216, at most 80 bytes each              131072
  *
  * All matches of all lengths are tried (suffix_draft.h); the draft with the highest score wins; of this text's and the
@@ -32,7 +32,7 @@
 #include "draft/draft_nodes.h"
 #include "draft/text/suffix_draft.h"
 #include "draft/text/suffix_store.h"
-#include "draft/text/tenants.h"
+#include "draft/text/salt_stores.h"
 
 enum { SLICE = 1024 }; /* tokens: about half a millisecond */
 
@@ -46,8 +46,8 @@ typedef struct suffix_state {
     hn_suffix_rules rules;
     int window, text, max_texts;
     size_t bytes;
-    hn_tenants tenants;
-    hn_suffix_store earlier[HN_TENANT_STORES]; /* zeroed until a text needs it */
+    hn_salt_stores tenants;
+    hn_suffix_store earlier[HN_SALT_STORES]; /* zeroed until a text needs it */
     int n_seqs;
     suffix_seq *seq; /* [n_seqs] */
 } suffix_state;
@@ -81,7 +81,7 @@ static hunch_status options_read(suffix_state *st, hn_spec *spec, hunch_error *e
 static void suffix_close(hn_drafter *d) {
     suffix_state *st = d->state;
     for (int i = 0; i < st->n_seqs && st->seq; i++) hn_suffix_fini(&st->seq[i].tree);
-    for (int i = 0; i < HN_TENANT_STORES; i++) hn_suffix_store_fini(&st->earlier[i]);
+    for (int i = 0; i < HN_SALT_STORES; i++) hn_suffix_store_fini(&st->earlier[i]);
     hn_free(st->seq);
     hn_free(st);
 }
@@ -140,13 +140,13 @@ static bool text_count(const suffix_state *st, suffix_seq *q, const hn_committed
 /* The store of a text's salt, made or emptied for it if need be. Without memory there is none. */
 static int store_enter(suffix_state *st, uint64_t salt) {
     bool fresh;
-    int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    int at = hn_salt_stores_enter(&st->tenants, salt, &fresh);
     hn_suffix_store *s = &st->earlier[at];
     if (fresh && s->text) hn_suffix_store_clear(s);
-    if (!at || s->text || hn_suffix_store_init(s, st->window, hn_tenants_bytes(at, st->bytes), st->max_texts)) return at;
+    if (!at || s->text || hn_suffix_store_init(s, st->window, hn_salt_stores_bytes(at, st->bytes), st->max_texts)) return at;
     hn_suffix_store_fini(s);
     *s = (hn_suffix_store){0};
-    hn_tenants_leave(&st->tenants, &at);
+    hn_salt_stores_leave(&st->tenants, &at);
     return 0;
 }
 
@@ -156,7 +156,7 @@ static hunch_status suffix_begin(hn_drafter *d, const hn_begin *seqs, int n, hun
         assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs);
         suffix_seq *q = &st->seq[seqs[i].seq];
         hn_suffix_fini(&q->tree);
-        hn_tenants_leave(&st->tenants, &q->store);
+        hn_salt_stores_leave(&st->tenants, &q->store);
         q->store = store_enter(st, seqs[i].salt);
         q->draft.text_n = 0;
         text_store(st, &q->tree, &seqs[i].text); /* counted by the next draft, which also stores it if memory fails here */
@@ -180,14 +180,14 @@ static void suffix_end(hn_drafter *d, int seq) {
     suffix_state *st = d->state;
     suffix_seq *q = &st->seq[seq];
     if (q->store) hn_suffix_store_add(&st->earlier[q->store], &q->tree);
-    hn_tenants_leave(&st->tenants, &q->store);
+    hn_salt_stores_leave(&st->tenants, &q->store);
     hn_suffix_fini(&q->tree);
     q->draft.text_n = 0;
 }
 
 static void suffix_forget(hn_drafter *d) {
     suffix_state *st = d->state;
-    for (int i = 0; i < HN_TENANT_STORES; i++)
+    for (int i = 0; i < HN_SALT_STORES; i++)
         if (st->earlier[i].text) hn_suffix_store_clear(&st->earlier[i]);
 }
 

@@ -162,7 +162,7 @@ static double attending_of(const hn_arch *a) { return a->layer[1].mixer[0].kind 
 static double gated_of(const hn_arch *a) { return a->layer[0].gate.of_numbers; }
 static double base_of(const hn_arch *a) { return a->rotation[0].scaling.theta; }
 static double sliding_base_of(const hn_arch *a) { return a->rotation[1].scaling.theta; }
-static double turned_of(const hn_arch *a) { return a->rotation[0].dims; }
+static double transposed_of(const hn_arch *a) { return a->rotation[0].dims; }
 
 /* What an absent key, or one that a family's reference reads in its own way, means. */
 static void test_absent(void **state) {
@@ -193,9 +193,9 @@ static void test_absent(void **state) {
         {"olmo3-sliding", "\"rope_theta\": 500000.0", "\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", "
          "\"rope_theta\": 1e4}}", sliding_base_of, 5e5},
         {"mimo_v2_flash-sinks", "\"rope_theta\"",
-         "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}, \"other\"", turned_of, 8},
+         "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}, \"other\"", transposed_of, 8},
         {"glm4-sandwich", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25, \"rope_parameters\": "
-         "{\"rope_theta\": 1e4, \"rope_type\": \"default\", \"partial_rotary_factor\": 1.0}", turned_of, 32},
+         "{\"rope_theta\": 1e4, \"rope_type\": \"default\", \"partial_rotary_factor\": 1.0}", transposed_of, 32},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hn_arch a;

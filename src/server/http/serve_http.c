@@ -73,7 +73,7 @@ typedef struct exchange {
     serve_call *call;    /* submitted; NULL: none */
     stage stage;
     serve_task task;     /* while threads for work have it the connection sleeps, and nobody else touches this */
-    serve_asked asked;
+    serve_http_request asked;
     serve_reply reply;   /* what they made of it */
     serve_error error;   /* or why they did not; its status is 0: they did */
     char *text;          /* what they wrote; NULL: nothing */
@@ -389,7 +389,7 @@ static enum MHD_Result answer(exchange *x) {
     if (x->preflight) return respond(x, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
     if (x->refused.http) return respond_error(x, &x->refused);
     const size_t n = strlen(x->route->path);
-    x->asked = (serve_asked){.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority"), .tenant = x->tenant,
+    x->asked = (serve_http_request){.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority"), .tenant = x->tenant,
                              .client = client_name(x), .rest = strlen(x->path) > n ? x->path + n : ""};
     if (strcmp(x->route->method, "POST") != 0) return request_ask(x), respond_read(x);
     if (hand_over(x, request_read, x->body.n > SHORT_BODY)) return MHD_YES;

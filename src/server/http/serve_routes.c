@@ -16,7 +16,7 @@ hunch_model *serve_model(serve_server *s, serve_error *err) {
 
 /* ---- what the server is -------------------------------------------------------------------------------------- */
 
-static bool health(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+static bool health(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)q;
     const serve_phase phase = serve_engine_phase(s->engine);
     if (phase == SERVE_READY) return r->json = json_pack("{s:s}", "status", "ok"), true;
@@ -26,12 +26,12 @@ static bool health(serve_server *s, const serve_asked *q, serve_reply *r, serve_
 }
 
 /* What Ollama's clients look for. */
-static bool root(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+static bool root(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)s, (void)q, (void)err;
     return serve_bytes_put(&r->text, "hunch is running\n"), true;
 }
 
-static bool version(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+static bool version(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)s, (void)q, (void)err;
     r->json = json_pack("{s:s}", "version", hunch_version());
     return true;
@@ -52,7 +52,7 @@ static json_t *model_json(const serve_server *s, const char *name) {
                      "created_at", serve_time(s->started, started));
 }
 
-static bool models(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+static bool models(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)q;
     if (!serve_model(s, err)) return false;
     const serve_settings *all = s->settings;
@@ -63,7 +63,7 @@ static bool models(serve_server *s, const serve_asked *q, serve_reply *r, serve_
     return true;
 }
 
-static bool model(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+static bool model(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     if (!serve_model(s, err)) return false;
     if (!serve_is_served(s->settings, q->rest))
         return serve_fail_code(err, 404, "model_not_found", "model", "there is no model %.200s here, but %s", q->rest,
@@ -72,7 +72,7 @@ static bool model(serve_server *s, const serve_asked *q, serve_reply *r, serve_e
     return true;
 }
 
-static bool metrics(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+static bool metrics(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)q, (void)err;
     serve_metrics_write(s->metrics, s->settings->model_name, serve_engine_load(s->engine).queued, &r->text);
     return true;

@@ -38,7 +38,7 @@ static void fall_asleep(void *user) { ((serve_call *)user)->asleep = true; }
 
 static serve_call *call_open(const char *text) {
     serve_error err = {0};
-    serve_asked q = {.id = "id", .body = json_loads(text, 0, NULL), .received_s = hn_now()};
+    serve_http_request q = {.id = "id", .body = json_loads(text, 0, NULL), .received_s = hn_now()};
     serve_reply r = {0};
     if (!serve_completion(&server, &q, &r, &err)) fail_msg("%s", err.message);
     serve_call *c = r.call;

@@ -114,7 +114,7 @@ static json_t *defaults_json(serve_server *s, const hunch_model *m) {
     return json_pack("{s:i,s:o}", "n_ctx", serve_engine_context(s->engine), "params", params);
 }
 
-bool serve_props(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_props(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)q;
     hunch_model *m = serve_model(s, err);
     hunch_model_info info;
@@ -147,7 +147,7 @@ static json_t *own_json(const serve_place *p) {
 
 /* Only those who asked for a text learn its place and how far it is. Of the others no more is told than how many have places: the first
  * that are left are shown as busy. */
-bool serve_slots(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_slots(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     if (!serve_model(s, err)) return false;
     const int n = s->settings->parallel, context = serve_engine_context(s->engine);
     serve_place *places = serve_alloc((size_t)n, sizeof *places);

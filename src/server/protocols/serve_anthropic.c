@@ -228,7 +228,7 @@ static bool chat_read(serve_wanted *w, const json_t *body, serve_error *err) {
            thinking_read(w, &v, err) && output_read(w, &v, err);
 }
 
-bool serve_messages(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_messages(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view v = {.body = q->body, .names = names};
     serve_wanted w = {0};
     if (!serve_field(&v, "max_tokens")) return serve_wrong(err, &v, "max_tokens", " is missing");
@@ -238,7 +238,7 @@ bool serve_messages(serve_server *s, const serve_asked *q, serve_reply *r, serve
     return r->call != NULL;
 }
 
-bool serve_count_tokens(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_count_tokens(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view v = {.body = q->body, .names = names};
     serve_wanted w = {0};
     size_t n;

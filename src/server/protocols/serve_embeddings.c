@@ -106,7 +106,7 @@ static json_t *ollama_answer(const serve_server *s, serve_call *c) {
 const serve_protocol serve_ollama_vectors = {.error = serve_ollama_error_json, .whole = ollama_answer};
 
 /* own: by the protocol's names. */
-static bool vectors_read(serve_server *s, const hunch_model *m, const serve_asked *q, const serve_view *own, const serve_view *v,
+static bool vectors_read(serve_server *s, const hunch_model *m, const serve_http_request *q, const serve_view *own, const serve_view *v,
                          serve_reply *r, serve_error *err) {
     serve_wanted w = {.prompt_only = true};
     if (dimensions_check(own, m, err)) r->call = serve_request_read(s, q, v, &w, false, err);
@@ -114,7 +114,7 @@ static bool vectors_read(serve_server *s, const hunch_model *m, const serve_aske
     return r->call != NULL;
 }
 
-bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_embeddings(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view own = {.body = q->body}, v = {.body = q->body, .names = names};
     const hunch_model *m = serve_model(s, err);
     hunch_pooling pooling;
@@ -126,7 +126,7 @@ bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, ser
     return true;
 }
 
-static bool ollama_read(serve_server *s, const serve_asked *q, const serve_name *its, serve_reply *r, serve_error *err) {
+static bool ollama_read(serve_server *s, const serve_http_request *q, const serve_name *its, serve_reply *r, serve_error *err) {
     static const serve_expected kinds[] = {{"truncate", SERVE_IS_BOOL}, {"options", SERVE_IS_OBJECT}, {NULL, 0}};
     const serve_view own = {.body = q->body}, v = {.body = q->body, .names = its, .tag = ":latest"};
     const hunch_model *m = serve_kinds_check(&own, kinds, err) ? serve_model(s, err) : NULL;
@@ -135,11 +135,11 @@ static bool ollama_read(serve_server *s, const serve_asked *q, const serve_name 
     return true;
 }
 
-bool serve_ollama_embed(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_embed(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     return ollama_read(s, q, names, r, err);
 }
 
-bool serve_ollama_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_embeddings(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view v = {.body = q->body};
     static const serve_expected kinds[] = {{"prompt", SERVE_IS_TEXT}, {NULL, 0}};
     if (!serve_kinds_check(&v, kinds, err) || !ollama_read(s, q, of_one, r, err)) return false;

@@ -39,7 +39,7 @@ static bool others_check(const serve_view *v, serve_error *err) {
 }
 
 /* n_predict -1: as many tokens as the context holds; 0: the prompt alone. */
-bool serve_llama_completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_llama_completion(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view own = {.body = q->body}, v = {.body = q->body, .names = names};
     const json_t *most = serve_field(&v, "max_tokens");
     serve_wanted w = {.most = serve_engine_context(s->engine), .echo = most && json_integer_value(most) == 0};

@@ -122,7 +122,7 @@ static bool generate_read(serve_wanted *w, serve_server *s, const serve_view *v,
     return true;
 }
 
-bool serve_ollama_generate(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_generate(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view own = {.body = q->body}, v = {.body = q->body, .names = of_generate, .tag = ":latest"};
     serve_wanted w = {0};
     bool raw = false, ok = generate_read(&w, s, &own, &raw, err);
@@ -226,7 +226,7 @@ static bool chat_read(serve_wanted *w, serve_server *s, const serve_view *v, ser
     return true;
 }
 
-bool serve_ollama_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_chat(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view own = {.body = q->body}, v = {.body = q->body, .names = of_chats, .tag = ":latest"};
     serve_wanted w = {0};
     bool ok = chat_read(&w, s, &own, err);

@@ -25,7 +25,7 @@ static json_t *model_json(const serve_server *s, const hunch_model *m, const cha
                      serve_about_bytes(s), "digest", "", "details", details_json(s, m));
 }
 
-bool serve_ollama_tags(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_tags(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)q;
     const hunch_model *m = serve_model(s, err);
     if (!m) return false;
@@ -36,7 +36,7 @@ bool serve_ollama_tags(serve_server *s, const serve_asked *q, serve_reply *r, se
 }
 
 /* The model stays loaded as long as the server runs. */
-bool serve_ollama_running(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_running(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)q;
     const hunch_model *m = serve_model(s, err);
     if (!m) return false;
@@ -48,7 +48,7 @@ bool serve_ollama_running(serve_server *s, const serve_asked *q, serve_reply *r,
     return true;
 }
 
-bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_show(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const hunch_model *m = serve_model(s, err);
     static const serve_expected kinds[] = {{"verbose", SERVE_IS_BOOL}, {"system", SERVE_IS_TEXT}, {NULL, 0}};
     static const serve_name names[] = {{.theirs = "model", .ours = "model"}, {.theirs = "name", .ours = "model"}, {.theirs = NULL}};
@@ -69,7 +69,7 @@ bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, se
     return true;
 }
 
-bool serve_ollama_version(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_ollama_version(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)s, (void)q, (void)err;
     r->json = json_pack("{s:s}", "version", hunch_version());
     return true;

@@ -154,7 +154,7 @@ bool serve_openai_chat(serve_wanted *w, const serve_view *v, serve_error *err) {
     return messages_read(w, v, err);
 }
 
-bool serve_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_chat(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view v = {.body = q->body};
     serve_wanted w = {0};
     if (serve_model(s, err) && refused_check(&v, err) && serve_openai_chat(&w, &v, err))
@@ -163,7 +163,7 @@ bool serve_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_err
     return r->call != NULL;
 }
 
-bool serve_completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_completion(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view v = {.body = q->body};
     serve_wanted w = {.most = COMPLETION_TOKENS};
     if (serve_model(s, err) && refused_check(&v, err)) r->call = serve_request_read(s, q, &v, &w, false, err);

@@ -250,7 +250,7 @@ static bool chat_read(serve_wanted *w, const json_t *body, serve_error *err) {
     return true;
 }
 
-bool serve_responses(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_responses(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view v = {.body = q->body, .names = names};
     serve_wanted w = {0};
     if (chat_read(&w, q->body, err)) r->call = serve_request_read(s, q, &v, &w, true, err);
@@ -262,7 +262,7 @@ bool serve_responses(serve_server *s, const serve_asked *q, serve_reply *r, serv
     return true;
 }
 
-bool serve_responses_count(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_responses_count(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     const serve_view v = {.body = q->body, .names = names};
     serve_wanted w = {0};
     size_t n;
@@ -273,7 +273,7 @@ bool serve_responses_count(serve_server *s, const serve_asked *q, serve_reply *r
 }
 
 /* A response that was given earlier. */
-bool serve_responses_kept(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+bool serve_responses_kept(serve_server *s, const serve_http_request *q, serve_reply *r, serve_error *err) {
     (void)s, (void)r;
     return serve_fail_code(err, 404, "response_not_found", "response_id", "there is no response %.100s: responses are not kept", q->rest);
 }

@@ -238,7 +238,7 @@ static uint64_t request_try(const grown *g, size_t *bytes) {
     steps = 0;
     const serve_route *route = serve_route_find("POST", g->path, &err);
     assert_non_null(route);
-    serve_asked q = {.id = "id", .rest = "", .body = serve_body_parse(body.at, body.n, &err)};
+    serve_http_request q = {.id = "id", .rest = "", .body = serve_body_parse(body.at, body.n, &err)};
     if (!q.body) fail_msg("%s %.100s: %s", g->path, g->begin, err.message);
     const bool ok = route->answer(&server, &q, &r, &err);
     if (!ok && (err.http < 400 || err.http >= 500))

@@ -47,7 +47,7 @@ static struct {
 static hn_features_read features;
 static struct {
     hn_eagle3_shape shape;
-    hn_team team;
+    hn_workers workers;
     hn_eagle3_net *net;
     hn_target_rows target; /* all rows of its output */
     hn_real *weights;
@@ -124,9 +124,9 @@ static void read_head(void) {
     for (int i = 0; i < KEPT; i++) head.ids[i] += i;
     hn_source_close(&file);
     must(hn_target_rows_read(&head.target, data_path(STORIES), a, every, VOCAB, err));
-    must(hn_team_open(&head.team, model->target.pool, model->target.isa, HN_PRODUCTS_F32,
+    must(hn_workers_open(&head.workers, model->target.pool, model->target.isa, HN_PRODUCTS_F32,
                       hn_attention_scratch(CONTEXT), err));
-    must(hn_eagle3_net_open(&head.net, &head.team, &head.shape, 1, 1,
+    must(hn_eagle3_net_open(&head.net, &head.workers, &head.shape, 1, 1,
                             hn_mat_of(head.target.embedding, VOCAB, a->hidden), CONTEXT, err));
 }
 
@@ -188,7 +188,7 @@ static int teardown(void **state) {
     for (int i = 0; i < n_texts; i++) free(generated.text[i].ids);
     hn_features_close(&features);
     hn_eagle3_net_close(head.net);
-    hn_team_close(&head.team);
+    hn_workers_close(&head.workers);
     hn_target_rows_free(&head.target);
     hn_free(head.weights);
     hunch_model_close(&model);
@@ -235,7 +235,7 @@ static void target_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
     assert_true(width <= 256);
     for (int i = 0; i < logits.rows; i++)
         hn_dequantise(HN_BF16, state_of(t, m == STATE_BEFORE ? i : i + 1, STATES - 1), (size_t)width, last + i * width);
-    hn_product(&head.team, HN_ABT, hn_mat_of(last, logits.rows, width), hn_mat_of(head.target.output, VOCAB, width),
+    hn_product(&head.workers, HN_ABT, hn_mat_of(last, logits.rows, width), hn_mat_of(head.target.output, VOCAB, width),
                logits, false);
 }
 

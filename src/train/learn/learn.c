@@ -86,12 +86,12 @@ static hunch_status check_features(const hn_learner *l, hunch_error *err) {
 }
 
 /* The level of the features may have no products of bf16. */
-static hunch_status team_open(hn_learner *l, hunch_error *err) {
+static hunch_status workers_open(hn_learner *l, hunch_error *err) {
     const hn_model *t = &l->model->target;
     const size_t scratch = hn_attention_scratch(l->o.longest + 1); /* a draft model reads the token before a piece, too */
-    const hunch_status st = hn_team_open(&l->team, t->pool, t->isa, l->o.products, scratch, err);
+    const hunch_status st = hn_workers_open(&l->workers, t->pool, t->isa, l->o.products, scratch, err);
     return st == HUNCH_REFUSED && l->o.products == HN_PRODUCTS_BF16
-               ? hn_team_open(&l->team, t->pool, t->isa, HN_PRODUCTS_F32, scratch, err)
+               ? hn_workers_open(&l->workers, t->pool, t->isa, HN_PRODUCTS_F32, scratch, err)
                : st;
 }
 
@@ -100,7 +100,7 @@ static hunch_status head_open(hn_learner *l, const char *path, hunch_error *err)
     const hn_learn_setting s = {.target = &l->model->target.arch,
                                 .rows = &l->target,
                                 .o = &l->o,
-                                .team = &l->team,
+                                .workers = &l->workers,
                                 .path = path,
                                 .name = &l->name,
                                 .ids = l->tokens.ids,
@@ -129,7 +129,7 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     if (!st) st = hn_learn_share_texts(l, err);
     if (!st) st = hn_target_rows_read(&l->target, path, a, l->tokens.ids, l->o.vocab, err);
     if (!st) st = hn_target_name_read(&l->name, path, l->o.verifier, err);
-    if (!st) st = team_open(l, err);
+    if (!st) st = workers_open(l, err);
     if (!st) st = head_open(l, path, err);
     if (!st) hn_learn_shuffle(l);
     return st;
@@ -157,7 +157,7 @@ void hn_learner_close(hn_learner **lp) {
     if (!l) return;
     hn_on_policy_close(&l->spoken);
     l->o.kind->close(l->head);
-    hn_team_close(&l->team);
+    hn_workers_close(&l->workers);
     hn_target_rows_free(&l->target);
     hn_target_name_free(&l->name);
     hn_common_tokens_free(&l->tokens);
@@ -214,7 +214,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     next.seed = l->o.seed * 0x9e3779b97f4a7c15u + (uint64_t)l->step + 1;
     next.done = (double)l->step / l->o.steps;
     memset(l->g, 0, l->count * sizeof *l->g);
-    const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_gradient_norm(&l->team, l->g, l->count);
+    const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_gradient_norm(&l->workers, l->g, l->count);
     *tokens = b.rows;
     l->step++;
     if (!isfinite(loss) || !isfinite(norm))
@@ -222,7 +222,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
                        "step %d: the loss is %g and its gradient's norm %g: the weights are those before it",
                        l->step, loss, norm);
     const double rate = rate_of(l, l->step - 1);
-    hn_adamw_step(&l->team, &l->adam, l->w, l->g, l->count, hn_clip_factor(norm, l->o.clip), rate);
+    hn_adamw_step(&l->workers, &l->adam, l->w, l->g, l->count, hn_clip_factor(norm, l->o.clip), rate);
     return HUNCH_OK;
 }
 

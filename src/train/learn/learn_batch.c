@@ -132,11 +132,11 @@ static hn_mat dists_of(hn_learner *l, const hn_learn_made *b) {
     }
     const hn_mat logits = hn_mat_of(l->logits, n, vocab), dist = hn_mat_of(l->dist, n, vocab);
     if (n == 0) return dist;
-    hn_product(&l->team, HN_ABT, hn_mat_of(l->counted, n, hidden), hn_mat_of(l->target.output, vocab, hidden), logits,
+    hn_product(&l->workers, HN_ABT, hn_mat_of(l->counted, n, hidden), hn_mat_of(l->target.output, vocab, hidden), logits,
                false);
     for (size_t i = 0; l->target.cap > 0 && i < (size_t)n * (size_t)vocab; i++)
         l->logits[i] = (hn_real)(l->target.cap * tanhf((float)l->logits[i] / l->target.cap));
-    hn_target_dist(&l->team, logits, NULL, dist, NULL, NULL);
+    hn_target_dist(&l->workers, logits, NULL, dist, NULL, NULL);
     mix_in_tokens(l, b, dist);
     return dist;
 }

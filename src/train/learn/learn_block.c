@@ -50,7 +50,7 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, blocks_fo
                                 .decay = s->o->decay, .keep = 0.7, .least = 0.2};
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden);
     const hn_mat output = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
-    hunch_status st = hn_block_net_open(&e->net, s->team, &e->shape, table, output, s->o->rows, err);
+    hunch_status st = hn_block_net_open(&e->net, s->workers, &e->shape, table, output, s->o->rows, err);
     if (st)
         blocks_close(e);
     else

@@ -45,7 +45,7 @@ static hunch_status eagle_open(void **out, const hn_learn_setting *s, hunch_erro
     const hn_eagle_frozen frozen = {.table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
                                     .head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden)};
     hunch_status st =
-        hn_eagle_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->state_share,
+        hn_eagle_net_open(&e->net, s->workers, &e->shape, s->o->unroll, s->o->state_share,
                           hn_learn_dist_share(s->o), &frozen, s->o->rows, err);
     if (st)
         eagle_close(e);

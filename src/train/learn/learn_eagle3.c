@@ -49,7 +49,7 @@ static hunch_status open_clusters(eagle3 *e, hunch_error *err) {
     e->order = hn_alloc(n * sizeof *e->order);
     if (!first || !e->order) st = hn_fail_memory(err, "clusters of tokens", n * sizeof *first);
     for (size_t i = 0; !st && i < n; i++) first[i] = e->s.tokens->output[e->s.tokens->first[i]];
-    if (!st) st = hn_clusters_choose(e->s.team, o->cluster_start, output_rows(e), o->clusters, first, o->seed + 1, e->order, err);
+    if (!st) st = hn_clusters_choose(e->s.workers, o->cluster_start, output_rows(e), o->clusters, first, o->seed + 1, e->order, err);
     hn_free(first);
     e->shape.clusters = (hn_token_clusters){o->clusters, o->clusters_used ? o->clusters_used : usual, e->order};
     return st;
@@ -65,7 +65,7 @@ static hunch_status eagle3_open(void **out, const hn_learn_setting *s, hunch_err
                                  .norm_before_residual = s->o->norm_before_residual};
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden);
     hunch_status st = s->o->clusters ? open_clusters(e, err) : HUNCH_OK;
-    if (!st) st = hn_eagle3_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->decay, table, s->o->rows, err);
+    if (!st) st = hn_eagle3_net_open(&e->net, s->workers, &e->shape, s->o->unroll, s->o->decay, table, s->o->rows, err);
     if (st)
         eagle3_close(e);
     else

@@ -42,7 +42,7 @@ static hunch_status falcon_open(void **out, const hn_learn_setting *s, hunch_err
                                  .state_share = s->o->state_share, .dist_share = hn_learn_dist_share(s->o)};
     e->shape.head_dim = hn_learn_head_dim(a);
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden), head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
-    const hunch_status st = hn_falcon_net_open(&e->net, s->team, &e->shape, table, head, s->o->rows, err);
+    const hunch_status st = hn_falcon_net_open(&e->net, s->workers, &e->shape, table, head, s->o->rows, err);
     if (st)
         falcon_close(e);
     else

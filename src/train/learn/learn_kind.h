@@ -17,7 +17,7 @@ typedef struct hn_learn_setting {
     const hn_arch *target;
     const hn_target_rows *rows; /* output: rows of the drafted tokens */
     const hn_learn_options *o;
-    hn_team *team;
+    hn_workers *workers;
     const char *path;   /* of the target's file */
     const hn_target_name *name; /* the target's, for other programs */
     const int32_t *ids; /* [o->vocab] the chosen tokens, ascending */

@@ -33,7 +33,7 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, bool grou
                                  .grounded = grounded,
                                  .output_bias = grounded};
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden);
-    const hunch_status st = hn_medusa_net_open(&h->net, s->team, &h->shape, s->o->decay, table, s->o->rows, err);
+    const hunch_status st = hn_medusa_net_open(&h->net, s->workers, &h->shape, s->o->decay, table, s->o->rows, err);
     if (st)
         blocks_close(h);
     else

@@ -69,7 +69,7 @@ static hunch_status meta_open(void **out, const hn_learn_setting *s, hunch_error
     e->shape.head_dim = a->hidden / e->shape.heads;
     if (e->last.begin) e->shape.theta = e->last.shape.theta;
     const hn_mat head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
-    if (!st) st = hn_meta_net_open(&e->net, s->team, &e->shape, s->o->decay, head, s->o->rows, err);
+    if (!st) st = hn_meta_net_open(&e->net, s->workers, &e->shape, s->o->decay, head, s->o->rows, err);
     if (st)
         meta_close(e);
     else

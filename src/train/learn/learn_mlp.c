@@ -29,7 +29,7 @@ static hunch_status mlp_open(void **out, const hn_learn_setting *s, hunch_error 
     *h = (mlp){.s = *s};
     h->shape = (hn_mlp_shape){.hidden = a->hidden, .inner = a->hidden, .positions = s->o->unroll, .tokens = a->vocab, .vocab = s->o->vocab,
                                .cell = s->o->cell};
-    const hunch_status st = hn_mlp_net_open(&h->net, s->team, &h->shape, s->o->decay, s->o->rows, err);
+    const hunch_status st = hn_mlp_net_open(&h->net, s->workers, &h->shape, s->o->decay, s->o->rows, err);
     if (st)
         mlp_close(h);
     else

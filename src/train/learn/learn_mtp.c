@@ -39,7 +39,7 @@ static hunch_status mtp_open(void **out, const hn_learn_setting *s, hunch_error 
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (mtp){.s = *s};
     e->shape = (hn_mtp_shape){.sizes = hn_learn_sizes(s), .modules = s->o->layers};
-    hunch_status st = hn_mtp_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->layers > 1 ? 1 : s->o->decay,
+    hunch_status st = hn_mtp_net_open(&e->net, s->workers, &e->shape, s->o->unroll, s->o->layers > 1 ? 1 : s->o->decay,
                                       hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
                                       hn_mat_of(s->rows->output, s->o->vocab, a->hidden), s->o->rows, err);
     if (st)

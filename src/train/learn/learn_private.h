@@ -19,7 +19,7 @@ struct hn_learner {
     hunch_model *model;
     const hn_features_read *f;
     hn_learn_options o;
-    hn_team team;
+    hn_workers workers;
     void *head; /* of o.kind */
     hn_target_rows target;
     hn_target_name name; /* of the target, for other programs */

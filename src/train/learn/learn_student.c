@@ -45,7 +45,7 @@ static hunch_status student_open(void **out, const hn_learn_setting *s, hunch_er
                                       s->ids, s->o->vocab, err);
     const int hidden = e->file.shape.hidden;
     if (!st)
-        st = hn_student_net_open(&e->net, s->team, &e->file.shape, s->o->divergence,
+        st = hn_student_net_open(&e->net, s->workers, &e->file.shape, s->o->divergence,
                                  hn_mat_of(e->file.rows.embedding, s->target->vocab, hidden),
                                  hn_mat_of(e->file.rows.output, s->o->vocab, hidden), s->o->rows, err);
     if (st)

@@ -23,12 +23,12 @@ static size_t end_of(const adamw_work *a, int piece) {
 }
 
 /* Calls fn for all pieces, in ranges that hn_claim can count. */
-static void all_pieces(hn_team *t, adamw_work *a, void (*fn)(void *arg, int rank, int first, int end),
+static void all_pieces(hn_workers *t, adamw_work *a, void (*fn)(void *arg, int rank, int first, int end),
                        void (*after)(adamw_work *a, int pieces)) {
     for (a->first = 0; a->first < a->n; a->first += (size_t)PIECE * PIECES) {
         const size_t left = (a->n - a->first + PIECE - 1) / PIECE;
         const int pieces = left < PIECES ? (int)left : PIECES;
-        hn_team_split(t, pieces, 1, fn, a);
+        hn_workers_split(t, pieces, 1, fn, a);
         if (after) after(a, pieces);
     }
 }
@@ -44,7 +44,7 @@ static void step_pieces(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_adamw_step(hn_team *t, hn_adamw *o, hn_real *w, const hn_real *g, size_t n, double factor, double rate) {
+void hn_adamw_step(hn_workers *t, hn_adamw *o, hn_real *w, const hn_real *g, size_t n, double factor, double rate) {
     o->steps++;
     adamw_work a = {.w = w, .mean = o->mean, .square = o->square, .g = g, .n = n, .factor = (hn_real)factor};
     a.keep = (hn_real)(1 - rate * o->decay);
@@ -72,7 +72,7 @@ static void norm_add(adamw_work *a, int pieces) {
     for (int i = 0; i < pieces; i++) a->sums[PIECES] += a->sums[i];
 }
 
-double hn_gradient_norm(hn_team *t, const hn_real *g, size_t n) {
+double hn_gradient_norm(hn_workers *t, const hn_real *g, size_t n) {
     double sums[PIECES + 1] = {0}; /* and, last, the running sum */
     adamw_work a = {.g = g, .n = n, .sums = sums};
     all_pieces(t, &a, norm_pieces, norm_add);

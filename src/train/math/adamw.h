@@ -2,7 +2,7 @@
 /* adamw.h - the optimiser: AdamW and clipping by the norm of all gradients as in torch, and the learning rate of a step. */
 #ifndef HN_ADAMW_H
 #define HN_ADAMW_H
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 typedef struct hn_adamw {
     double beta1, beta2, eps, decay; /* weight decay, separate from the gradient: w -= rate * decay * w */
@@ -11,10 +11,10 @@ typedef struct hn_adamw {
 } hn_adamw;
 
 /* One step of torch.optim.AdamW: updates w [n] by g [n] * factor. g is not changed: zero it for the next batch. */
-void hn_adamw_step(hn_team *t, hn_adamw *o, hn_real *w, const hn_real *g, size_t n, double factor, double rate);
+void hn_adamw_step(hn_workers *t, hn_adamw *o, hn_real *w, const hn_real *g, size_t n, double factor, double rate);
 
 /* The root of the sum of g's squares. NaN or infinity if any number is. */
-double hn_gradient_norm(hn_team *t, const hn_real *g, size_t n);
+double hn_gradient_norm(hn_workers *t, const hn_real *g, size_t n);
 /* The factor for gradients of this norm that makes it at most `most`, as in torch.nn.utils.clip_grad_norm_. */
 double hn_clip_factor(double norm, double most);
 

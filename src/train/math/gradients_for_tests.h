@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients_for_tests.h - a gradient against finite differences, in double, and a team of one for both. Include after cmocka. */
+/* gradients_for_tests.h - a gradient against finite differences, in double, and a workers of one for both. Include after cmocka. */
 #ifndef HN_GRADIENTS_FOR_TESTS_H
 #define HN_GRADIENTS_FOR_TESTS_H
 #include <math.h>
@@ -11,18 +11,18 @@
 _Static_assert(sizeof(hn_real) == sizeof(double), "the floor compiled with double");
 
 static hn_pool *pool;
-static hn_team team;
+static hn_workers workers;
 
-HELPER int open_team(void **state) {
+HELPER int open_workers(void **state) {
     (void)state;
     hunch_error err;
     pool = pool_of(1); /* thousands of small calls: waking other threads would take most of the time */
-    return hn_team_open(&team, pool, HN_ISA_REF, HN_PRODUCTS_F32, hn_attention_scratch(100), &err) == HUNCH_OK ? 0 : -1;
+    return hn_workers_open(&workers, pool, HN_ISA_REF, HN_PRODUCTS_F32, hn_attention_scratch(100), &err) == HUNCH_OK ? 0 : -1;
 }
 
-HELPER int close_team(void **state) {
+HELPER int close_workers(void **state) {
     (void)state;
-    hn_team_close(&team);
+    hn_workers_close(&workers);
     hn_pool_free(pool);
     return 0;
 }

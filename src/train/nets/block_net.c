@@ -88,9 +88,9 @@ static void lay_out(void *net, hn_room *r) {
     hn_prefix_lay_out(&n->prefix, r);
 }
 
-static hn_stack stack_of(const hn_block_shape *s, hn_team *t, int rows, const hn_block_plan *plan) {
+static hn_stack stack_of(const hn_block_shape *s, hn_workers *t, int rows, const hn_block_plan *plan) {
     const bool dflash = s->kind == HN_BLOCK_DFLASH;
-    return (hn_stack){.sizes = s->sizes, .team = t, .inputs = dflash ? s->hidden : 2 * s->hidden, .layers = s->layers,
+    return (hn_stack){.sizes = s->sizes, .workers = t, .inputs = dflash ? s->hidden : 2 * s->hidden, .layers = s->layers,
                       .head_norms = dflash, .pass = !dflash, .given = !dflash, .ahead = dflash && !s->causal,
                       .most_texts_rows = rows, .most_blocks_rows = hn_block_plan_most(plan)};
 }
@@ -99,7 +99,7 @@ static int block_of(const hn_block_shape *s) {
     return s->kind == HN_BLOCK_PEAGLE ? 0 : s->kind == HN_BLOCK_DART ? s->drafts - 1 : s->drafts + 1;
 }
 
-hunch_status hn_block_net_open(hn_block_net **out, hn_team *t, const hn_block_shape *s, hn_mat table, hn_mat head,
+hunch_status hn_block_net_open(hn_block_net **out, hn_workers *t, const hn_block_shape *s, hn_mat table, hn_mat head,
                                int rows, hunch_error *err) {
     assert(s->layers > 0 && s->layers <= HN_STACK_MOST_LAYERS && s->drafts > 1 && s->drafts < HN_MOST_BLOCK);
     assert(rows > 0 && table.cols == s->hidden && (!s->borrowed || head.rows == s->vocab) &&
@@ -108,7 +108,7 @@ hunch_status hn_block_net_open(hn_block_net **out, hn_team *t, const hn_block_sh
     n.plan = (hn_block_plan){
         .most_rows = rows, .drafts = s->drafts, .block = block_of(s), .keep = s->keep, .least = s->least};
     n.s = stack_of(s, t, rows, &n.plan);
-    n.prefix = (hn_prefix_net){.team = t, .shape = s->prefix, .hidden = s->hidden, .places = s->drafts, .most_drafts = rows};
+    n.prefix = (hn_prefix_net){.workers = t, .shape = s->prefix, .hidden = s->hidden, .places = s->drafts, .most_drafts = rows};
     n.prefix.most_blocks = hn_block_plan_most(&n.plan) / (s->drafts + 1);
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
@@ -246,7 +246,7 @@ static void copy_rows(hn_mat to, const hn_real *row) {
 }
 
 static void begin_dflash(hn_block_net *n) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_mat fused = texts_of(n, n->fused);
     hn_linear(t, texts_of(n, n->b->state), weights_of(n, HN_BLOCK_FC), NULL, fused);
     hn_rms_norm(t, fused, weights_of(n, HN_BLOCK_NORM_STATE).p, (hn_real)n->shape.eps, texts_of(n, n->s.beside),
@@ -264,7 +264,7 @@ static int norm_token(void) {
 }
 
 static void begin_pairs(hn_block_net *n) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_real eps = (hn_real)n->shape.eps;
     const hn_mat z = n->s.at[0].z, x = n->s.at[0].x, mask = weights_of(n, HN_BLOCK_MASK),
                  embedded = paired(n, n->embedded);
@@ -289,7 +289,7 @@ static void add_rows(hn_mat m, hn_real *sum) {
 }
 
 static void end_dflash(hn_block_net *n) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_mat d = texts_of(n, n->s.dbeside);
     hn_rms_norm_back(t, d, texts_of(n, n->fused), weights_of(n, HN_BLOCK_NORM_STATE).p, n->inverse_state, d, false,
                      gradient_of(n, HN_BLOCK_NORM_STATE).p);
@@ -298,7 +298,7 @@ static void end_dflash(hn_block_net *n) {
 }
 
 static void end_pairs(hn_block_net *n) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_mat dx = n->s.dx, dz = n->s.dz, fc = weights_of(n, HN_BLOCK_FC), dfc = gradient_of(n, HN_BLOCK_FC);
     const hn_mat dmask = gradient_of(n, HN_BLOCK_MASK);
     hn_rms_norm_back(t, left_of(n, paired(n, dx)), paired(n, n->embedded), weights_of(n, norm_token()).p,
@@ -321,7 +321,7 @@ static void end_pairs(hn_block_net *n) {
 
 /* The norm (in DART applied twice) of `count` rows of `some`. */
 static void norm_some(hn_block_net *n, int count) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_real *gain = weights_of(n, HN_BLOCK_NORM).p, eps = (hn_real)n->shape.eps;
     const hn_mat some = hn_mat_part(n->some, 0, count), once = hn_mat_part(n->once, 0, count);
     const hn_mat normed = hn_mat_part(n->normed, 0, count);
@@ -334,7 +334,7 @@ static void norm_some(hn_block_net *n, int count) {
 
 /* From the gradient of the logits to that of the rows of `some`, in dnormed. */
 static void back_some(hn_block_net *n, int count) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_real *gain = weights_of(n, HN_BLOCK_NORM).p;
     hn_real *dgain = gradient_of(n, HN_BLOCK_NORM).p;
     const hn_mat d = hn_mat_part(n->dnormed, 0, count);
@@ -348,7 +348,7 @@ static void back_some(hn_block_net *n, int count) {
 
 /* Adds the Markov bias of the tokens before `count` drafts to their logits. */
 static void add_markov(hn_block_net *n, int count) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_mat e = hn_mat_part(n->markov, 0, count);
     if (n->shape.markov_rank == 0) return;
     hn_embed(t, weights_of(n, HN_BLOCK_MARKOV_IN), n->before, e);
@@ -356,7 +356,7 @@ static void add_markov(hn_block_net *n, int count) {
 }
 
 static void back_markov(hn_block_net *n, int count) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_mat de = hn_mat_part(n->dmarkov, 0, count);
     if (n->shape.markov_rank == 0) return;
     hn_linear_back(t, hn_mat_part(n->logits, 0, count), hn_mat_part(n->markov, 0, count), weights_of(n, HN_BLOCK_MARKOV_OUT), de, false,
@@ -368,12 +368,12 @@ static void back_markov(hn_block_net *n, int count) {
 static double loss_of_some(hn_block_net *n, int count) {
     add_markov(n, count);
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
-    return hn_loss_soft(n->s.team, logits, n->b->dist, n->dist_row, false, n->weight, logits, n->losses);
+    return hn_loss_soft(n->s.workers, logits, n->b->dist, n->dist_row, false, n->weight, logits, n->losses);
 }
 
 /* The same with a prefix: in `biased` is the gradient of the logits with the bias. */
 static double loss_with_prefix(hn_block_net *n, int count) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const double share = n->b->base_share;
     const hn_mat logits = hn_mat_part(n->logits, 0, count), biased = hn_mat_part(n->biased, 0, count);
     for (int i = 0; i < count; i++) {
@@ -391,7 +391,7 @@ static double loss_with_prefix(hn_block_net *n, int count) {
 
 /* The loss of `count` drafts; adds to losses and, with gradients, to dz. */
 static double some_drafts(hn_block_net *n, const draft *d, int count, double *losses) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const size_t bytes = (size_t)n->shape.hidden * sizeof(hn_real);
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
     for (int i = 0; i < count; i++) {

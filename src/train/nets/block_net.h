@@ -83,8 +83,8 @@ void hn_block_part_name(const hn_block_shape *s, int part, char *out);
 typedef struct hn_block_net hn_block_net;
 
 /* For batches of at most `rows` rows of texts. table [tokens][hidden] and, if it is borrowed, head [vocab][hidden] are
- * not trained; they, the team, and the weights must outlive the network. */
-hunch_status hn_block_net_open(hn_block_net **out, hn_team *t, const hn_block_shape *s, hn_mat table, hn_mat head,
+ * not trained; they, the workers, and the weights must outlive the network. */
+hunch_status hn_block_net_open(hn_block_net **out, hn_workers *t, const hn_block_shape *s, hn_mat table, hn_mat head,
                                int rows, hunch_error *err);
 void hn_block_net_close(hn_block_net *n); /* NULL is fine */
 /* The whole loss; losses [drafts], the mean of each draft. gradient, unless NULL: adds the gradient of the loss to it. */

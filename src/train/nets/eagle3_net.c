@@ -43,11 +43,11 @@ static void lay_out(void *net, hn_room *r) {
     n->inverse = hn_room_mat(r, rows, 1).p;
 }
 
-hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay,
+hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_workers *t, const hn_eagle3_shape *s, int steps, double decay,
                                 hn_mat table, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && decay > 0 && table.cols == s->hidden && rows > 0);
     hn_eagle3_net n = {.shape = *s, .decay = decay, .table = table};
-    n.u = (hn_unrolled){.sizes = s->sizes, .team = t, .inputs = 2 * s->hidden, .steps = steps, .most_rows = rows};
+    n.u = (hn_unrolled){.sizes = s->sizes, .workers = t, .inputs = 2 * s->hidden, .steps = steps, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
@@ -98,7 +98,7 @@ static hn_mat right_of(const hn_eagle3_net *n, hn_mat x) {
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
 static void forward(hn_eagle3_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const hn_real eps = (hn_real)n->shape.eps;
     const hn_mat x = n->u.at[k].x, in = in_of(n, k), embedded = now(n, n->embedded);
     hn_embed(t, n->table, n->u.at[k].token, embedded);
@@ -109,7 +109,7 @@ static void forward(hn_eagle3_net *n, int k) {
 
 /* Of the picked rows, whose normed outputs and logits are known; gradients replace logits and scores. */
 static double token_loss(hn_eagle3_net *n, hn_mat normed, hn_mat logits, hn_mat scores) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     if (!n->shape.clusters.count)
         return hn_loss_soft(t, logits, n->b->dist, n->u.dist_row, false, n->u.some_weight, logits, n->u.losses);
     hn_linear(t, normed, weights_of(n, HN_EAGLE3_CENTROIDS), NULL, scores);
@@ -119,7 +119,7 @@ static double token_loss(hn_eagle3_net *n, hn_mat normed, hn_mat logits, hn_mat 
 
 /* The loss of step k, weighted by u.weight; and, with gradients, its dout. */
 static double output(hn_eagle3_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const hn_unrolled_step *at = &n->u.at[k];
     const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->dist_row);
     if (n->g) memset(at->dout.p, 0, (size_t)hn_unrolled_rows(&n->u) * at->dout.ld * sizeof(hn_real));
@@ -145,7 +145,7 @@ static double output(hn_eagle3_net *n, int k) {
 
 /* From the gradients of the input of step k's layer and of r to those of both norms, and of the output of the step before or of fc. */
 static void backward(hn_eagle3_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const hn_mat left = left_of(n, n->dx), right = right_of(n, n->dx), dr = now(n, n->u.at[k].dout);
     const hn_mat embedded = now(n, n->embedded), gain = weights_of(n, HN_EAGLE3_NORM_HIDDEN);
     const bool normed = n->shape.norm_before_residual;
@@ -177,7 +177,7 @@ static void begin(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_
 double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient,
                           double *losses) {
     begin(n, weights, b, gradient);
-    hn_linear(n->u.team, now(n, b->state), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));
+    hn_linear(n->u.workers, now(n, b->state), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));
     double sum = 0, share = 1;
     for (int k = 0; k < n->u.steps; k++, share *= n->decay) {
         hn_unrolled_look_ahead(&n->u, k, b->token, b->weight);
@@ -193,7 +193,7 @@ double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_net_batch
 }
 
 void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_net_batch *b, hn_mat logits) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     begin(n, weights, b, NULL);
     assert(logits.rows == hn_unrolled_rows(&n->u) && logits.cols == n->shape.vocab);
     hn_linear(t, now(n, b->state), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));

@@ -54,9 +54,9 @@ const char *hn_eagle3_part_name(hn_eagle3_part part);
 
 typedef struct hn_eagle3_net hn_eagle3_net;
 
-/* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which is not trained; it, the team, and
+/* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which is not trained; it, the workers, and
  * the weights must outlive the network. */
-hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay,
+hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_workers *t, const hn_eagle3_shape *s, int steps, double decay,
                                 hn_mat table, int rows, hunch_error *err);
 void hn_eagle3_net_close(hn_eagle3_net *n); /* NULL is fine */
 /* The whole loss; losses [steps], those of the steps. gradient, unless NULL: adds the gradient of the loss to it. The

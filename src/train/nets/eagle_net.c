@@ -35,11 +35,11 @@ static void lay_out(void *net, hn_room *r) {
     n->scaled = hn_room_mat(r, rows, 1).p;
 }
 
-hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_shape *s, int steps, double state_share,
+hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_workers *t, const hn_eagle_shape *s, int steps, double state_share,
                                double dist_share, const hn_eagle_frozen *f, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && rows > 0 && f->table.cols == s->hidden && f->head.cols == s->hidden);
     hn_eagle_net n = {.shape = *s, .state_share = state_share, .dist_share = dist_share, .frozen = *f};
-    n.u = (hn_unrolled){.sizes = s->sizes, .team = t, .inputs = s->hidden, .steps = steps, .most_rows = rows};
+    n.u = (hn_unrolled){.sizes = s->sizes, .workers = t, .inputs = s->hidden, .steps = steps, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
@@ -69,7 +69,7 @@ static hn_unrolled_layer layer_of(const hn_eagle_shape *s, hn_real *vector) {
 }
 
 static void forward(hn_eagle_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const int hidden = n->shape.hidden, rows = hn_unrolled_rows(&n->u);
     const hn_mat joined = hn_mat_part(n->joined[k], 0, rows), u = hn_mat_part(n->u.at[k].x, 0, rows);
     const hn_mat f = hn_mat_part(k > 0 ? n->u.at[k - 1].out : n->b->state, 0, rows);
@@ -88,7 +88,7 @@ static const hn_real *scaled(const hn_eagle_net *n, const hn_real *weight, int r
 
 /* The loss of the distribution, and its part of dout. */
 static double dist_loss(hn_eagle_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->dist_row);
     if (count == 0) return 0;
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
@@ -104,7 +104,7 @@ static double dist_loss(hn_eagle_net *n, int k) {
 
 /* The loss of step k, and its dout, also if it is not needed. The last k rows have none. */
 static double output(hn_eagle_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const hn_unrolled_step *at = &n->u.at[k];
     const int rows = hn_unrolled_rows(&n->u) - k;
     memset(at->dout.p, 0, (size_t)hn_unrolled_rows(&n->u) * at->dout.ld * sizeof(hn_real));
@@ -116,7 +116,7 @@ static double output(hn_eagle_net *n, int k) {
 }
 
 static void backward(hn_eagle_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const int rows = hn_unrolled_rows(&n->u);
     const hn_mat du = hn_mat_part(n->dx, 0, rows);
     hn_unrolled_back(&n->u, k, du);

@@ -49,8 +49,8 @@ typedef struct hn_eagle_frozen {
 
 typedef struct hn_eagle_net hn_eagle_net;
 
-/* For batches of at most `rows` rows. Frozen matrices, the team, and the weights must outlive the network. */
-hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_shape *s, int steps, double state_share,
+/* For batches of at most `rows` rows. Frozen matrices, the workers, and the weights must outlive the network. */
+hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_workers *t, const hn_eagle_shape *s, int steps, double state_share,
                                double dist_share, const hn_eagle_frozen *f, int rows, hunch_error *err);
 void hn_eagle_net_close(hn_eagle_net *n); /* NULL is fine */
 /* The whole loss; losses [steps], those of the steps. gradient, unless NULL: adds the gradient of the loss to it. */

@@ -66,12 +66,12 @@ static void lay_out(void *net, hn_room *r) {
     n->ce = hn_room_mat(r, texts, 1).p;
 }
 
-hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon_shape *s, hn_mat table, hn_mat head,
+hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_workers *t, const hn_falcon_shape *s, hn_mat table, hn_mat head,
                                 int rows, hunch_error *err) {
     assert(s->span > 0 && s->span <= HN_MOST_BLOCK && s->passes > 0 && s->passes <= 2 && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
     hn_falcon_net n = {.shape = *s, .table = table, .head = head};
-    n.s = (hn_stack){.sizes = s->sizes, .team = t, .inputs = s->hidden, .layers = 1, .given = true, .ahead = true,
+    n.s = (hn_stack){.sizes = s->sizes, .workers = t, .inputs = s->hidden, .layers = 1, .given = true, .ahead = true,
                      .most_texts_rows = rows, .most_blocks_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
@@ -185,7 +185,7 @@ static hn_mat all_of(const hn_falcon_net *n, hn_mat m) {
 
 /* y = W x + both biases, and the layer's output. */
 static void lstm_layer(hn_falcon_net *n, hn_mat x, int layer, hn_mat gates, hn_mat h) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_real *more = weight(n, (hn_falcon_part)(HN_FALCON_STATE_BIAS_1 + layer)).p;
     hn_linear(t, x, weight(n, (hn_falcon_part)(HN_FALCON_LSTM_1 + layer)), weight(n, (hn_falcon_part)(HN_FALCON_BIAS_1 + layer)).p, gates);
     for (int r = 0; r < gates.rows; r++)
@@ -199,7 +199,7 @@ static void copy_rows(hn_mat from, hn_mat to) {
 
 static void forward(hn_falcon_net *n) {
     const hn_mat joined = all_of(n, n->joined), u = all_of(n, n->u);
-    hn_embed(n->s.team, n->table, n->token, hn_mat_cols(joined, 0, n->shape.hidden));
+    hn_embed(n->s.workers, n->table, n->token, hn_mat_cols(joined, 0, n->shape.hidden));
     lstm_layer(n, joined, 0, all_of(n, n->gates_1), all_of(n, n->lower));
     lstm_layer(n, all_of(n, n->lower), 1, all_of(n, n->gates_2), u);
     copy_rows(u, all_of(n, n->s.at[0].x));
@@ -219,7 +219,7 @@ static const hn_real *scaled(hn_falcon_net *n, double share) {
 
 /* The loss of a pass, with terms in losses and sums, and its gradient in dsome. */
 static double output(hn_falcon_net *n, double *losses, double *sums) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_falcon_shape *s = &n->shape;
     const hn_mat some = hn_mat_part(n->some, 0, n->n), wanted = hn_mat_part(n->wanted, 0, n->n), d = hn_mat_part(n->dsome, 0, n->n);
     const hn_mat top = blocks_of(n, n->s.top), logits = hn_mat_part(n->logits, 0, n->n);
@@ -243,7 +243,7 @@ static double output(hn_falcon_net *n, double *losses, double *sums) {
 /* ---- backwards ----------------------------------------------------------------------------------------------------------- */
 
 static void lstm_layer_back(hn_falcon_net *n, hn_mat dh, hn_mat gates, hn_mat x, int layer, hn_mat dx) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_mat d = all_of(n, n->dgates), none = {0};
     hn_lstm_output_back(t, dh, gates, d);
     hn_linear_back(t, d, x, weight(n, (hn_falcon_part)(HN_FALCON_LSTM_1 + layer)), dx, false,
@@ -254,7 +254,7 @@ static void lstm_layer_back(hn_falcon_net *n, hn_mat dh, hn_mat gates, hn_mat x,
 
 /* From dsome. u is the layer's input, and in blocks also the stream. */
 static void backward(hn_falcon_net *n) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const hn_mat dz = blocks_of(n, n->s.dz), du = all_of(n, n->du), none = {0};
     const int texts = text_rows(n);
     memset(n->s.dz.p, 0, (size_t)hn_stack_rows(&n->s) * n->s.dz.ld * sizeof *n->s.dz.p);

@@ -53,8 +53,8 @@ const char *hn_falcon_part_name(hn_falcon_part part); /* as in its release: "lst
 typedef struct hn_falcon_net hn_falcon_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden] and head [vocabulary][hidden] are not trained; they, the
- * team and the weights must outlive the network. */
-hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon_shape *s, hn_mat table, hn_mat head,
+ * workers and the weights must outlive the network. */
+hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_workers *t, const hn_falcon_shape *s, hn_mat table, hn_mat head,
                                 int rows, hunch_error *err);
 void hn_falcon_net_close(hn_falcon_net *n); /* NULL is fine */
 /* The whole loss; losses [passes * span], the mean of each draft. gradient, unless NULL: adds the gradient of the loss to it. */

@@ -22,7 +22,7 @@ typedef struct attention_case {
 
 static double attention_value(void *of) {
     const attention_case *o = of;
-    hn_block_attend(&team, &o->a, o->y, o->log_sums);
+    hn_block_attend(&workers, &o->a, o->y, o->log_sums);
     return along(o->y, o->dy);
 }
 
@@ -46,7 +46,7 @@ static void check_attention(bool ahead) {
     o.log_sums = numbers(ROWS * 4, &seed);
     const hn_block_gradients d = {copy_of(o.a.q), zeros(o.a.own_k), zeros(o.a.own_v), zeros(o.a.k), zeros(o.a.v)};
     attention_value(&o);
-    hn_block_attend_back(&team, &o.a, o.y, o.log_sums, o.dy, &d);
+    hn_block_attend_back(&workers, &o.a, o.y, o.log_sums, o.dy, &d);
     check_mat("q", attention_value, &o, o.a.q, d.q);
     check_mat("own k", attention_value, &o, o.a.own_k, d.own_k);
     check_mat("own v", attention_value, &o, o.a.own_v, d.own_v);
@@ -112,8 +112,8 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
     const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
     head_case o = {.batch = {.texts = 3, .start = start, .token = token, .state = taps, .dist = dist, .weight = weight, .seed = 3,
                              .base_share = 0.3}, .w = numbers(n, &seed)};
-    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
-    assert_int_equal(hn_block_net_open(&o.net, &team, &s, table, head, 15, &err), HUNCH_OK);
+    hn_target_dist(&workers, logits, NULL, dist, NULL, NULL);
+    assert_int_equal(hn_block_net_open(&o.net, &workers, &s, table, head, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[HN_MOST_STEPS];
     assert_true(fabs(hn_block_net_loss(o.net, o.w, &o.batch, g, losses) - head_value(&o)) < 1e-12);
@@ -225,5 +225,5 @@ int main(void) {
         cmocka_unit_test(test_attention), cmocka_unit_test(test_peagle), cmocka_unit_test(test_dart),
         cmocka_unit_test(test_dflash),    cmocka_unit_test(test_domino), cmocka_unit_test(test_chains), cmocka_unit_test(test_anchors),
     };
-    return cmocka_run_group_tests(tests, open_team, close_team);
+    return cmocka_run_group_tests(tests, open_workers, close_workers);
 }

@@ -51,7 +51,7 @@ static void operation_free(operation *o) {
 
 static double linear_value(void *of) {
     const operation *o = of;
-    hn_linear(&team, o->x, o->w, o->bias, o->y);
+    hn_linear(&workers, o->x, o->w, o->bias, o->y);
     return along(o->y, o->dy);
 }
 
@@ -61,7 +61,7 @@ static void test_linear(void **state) {
     hn_mat dx = copy_of(o.x), dw = copy_of(o.w);
     const hn_mat dx_before = copy_of(dx), dw_before = copy_of(dw);
     hn_real db[6] = {0};
-    hn_linear_back(&team, o.dy, o.x, o.w, dx, true, dw, db);
+    hn_linear_back(&workers, o.dy, o.x, o.w, dx, true, dw, db);
     less(dx, dx_before);
     less(dw, dw_before);
     check_mat("x", linear_value, &o, o.x, dx);
@@ -76,7 +76,7 @@ static void test_linear(void **state) {
 
 static double norm_value(void *of) {
     const operation *o = of;
-    hn_rms_norm(&team, o->x, o->bias, 1e-2, o->y, o->inverse);
+    hn_rms_norm(&workers, o->x, o->bias, 1e-2, o->y, o->inverse);
     return along(o->y, o->dy);
 }
 
@@ -87,7 +87,7 @@ static void test_rms_norm(void **state) {
         hn_mat dx = copy_of(o.x), before = copy_of(o.x);
         hn_real dgain[37] = {0};
         norm_value(&o);
-        hn_rms_norm_back(&team, o.dy, o.x, o.bias, o.inverse, dx, add, dgain);
+        hn_rms_norm_back(&workers, o.dy, o.x, o.bias, o.inverse, dx, add, dgain);
         if (add) less(dx, before);
         check_mat("x", norm_value, &o, o.x, dx);
         check_gradient("gain", norm_value, &o, o.bias, dgain, 37);
@@ -101,8 +101,8 @@ static void test_rms_norm(void **state) {
 static double joined_value(void *of) {
     operation *o = of;
     const int n = o->x.cols;
-    hn_rms_norm(&team, o->x, o->bias, 1e-2, hn_mat_cols(o->y, 0, n), o->inverse);
-    hn_rms_norm(&team, o->w, o->bias + n, 1e-2, hn_mat_cols(o->y, n, n), o->inverse2);
+    hn_rms_norm(&workers, o->x, o->bias, 1e-2, hn_mat_cols(o->y, 0, n), o->inverse);
+    hn_rms_norm(&workers, o->w, o->bias + n, 1e-2, hn_mat_cols(o->y, n, n), o->inverse2);
     return along(o->y, o->dy);
 }
 
@@ -112,8 +112,8 @@ static void test_joined_norms(void **state) {
     hn_mat dx = zeros(o.x), dw = zeros(o.w);
     hn_real dgain[12] = {0};
     joined_value(&o);
-    hn_rms_norm_back(&team, hn_mat_cols(o.dy, 0, 6), o.x, o.bias, o.inverse, dx, false, dgain);
-    hn_rms_norm_back(&team, hn_mat_cols(o.dy, 6, 6), o.w, o.bias + 6, o.inverse2, dw, false, dgain + 6);
+    hn_rms_norm_back(&workers, hn_mat_cols(o.dy, 0, 6), o.x, o.bias, o.inverse, dx, false, dgain);
+    hn_rms_norm_back(&workers, hn_mat_cols(o.dy, 6, 6), o.w, o.bias + 6, o.inverse2, dw, false, dgain + 6);
     check_mat("left", joined_value, &o, o.x, dx);
     check_mat("right", joined_value, &o, o.w, dw);
     check_gradient("gains", joined_value, &o, o.bias, dgain, 12);
@@ -124,7 +124,7 @@ static void test_joined_norms(void **state) {
 
 static double embed_value(void *of) {
     const operation *o = of;
-    hn_embed(&team, o->w, o->ids, o->y);
+    hn_embed(&workers, o->w, o->ids, o->y);
     return along(o->y, o->dy);
 }
 
@@ -132,7 +132,7 @@ static void test_embedding(void **state) {
     (void)state;
     operation o = operation_of(SLOTS, 70, 70, 5);
     hn_mat dw = zeros(o.w);
-    hn_embed_back(&team, o.dy, o.ids, dw);
+    hn_embed_back(&workers, o.dy, o.ids, dw);
     check_mat("table", embed_value, &o, o.w, dw);
     hn_free(dw.p);
     operation_free(&o);
@@ -141,7 +141,7 @@ static void test_embedding(void **state) {
 static double rotate_value(void *of) {
     const operation *o = of;
     hn_mat turned = copy_of(o->x);
-    hn_rotate(&team, turned, 6, 100, o->ids, 2);
+    hn_rotate(&workers, turned, 6, 100, o->ids, 2);
     const double value = along(turned, o->dy);
     hn_free(turned.p);
     return value;
@@ -151,7 +151,7 @@ static void test_rotation(void **state) {
     (void)state;
     operation o = operation_of(SLOTS, 12, 12, 1);
     hn_mat dx = copy_of(o.dy);
-    hn_rotate_back(&team, dx, 6, 100, o.ids, 2);
+    hn_rotate_back(&workers, dx, 6, 100, o.ids, 2);
     check_mat("x", rotate_value, &o, o.x, dx);
     hn_free(dx.p);
     operation_free(&o);
@@ -159,7 +159,7 @@ static void test_rotation(void **state) {
 
 static double swiglu_value(void *of) {
     const operation *o = of;
-    hn_swiglu(&team, o->x, o->w, o->y);
+    hn_swiglu(&workers, o->x, o->w, o->y);
     return along(o->y, o->dy);
 }
 
@@ -167,7 +167,7 @@ static void test_swiglu(void **state) {
     (void)state;
     operation o = operation_of(4, 9, 9, 4);
     hn_mat dgate = copy_of(o.x), dup = copy_of(o.w);
-    hn_swiglu_back(&team, o.dy, dgate, dup, dgate, dup); /* in place */
+    hn_swiglu_back(&workers, o.dy, dgate, dup, dgate, dup); /* in place */
     check_mat("gate", swiglu_value, &o, o.x, dgate);
     check_mat("up", swiglu_value, &o, o.w, dup);
     hn_free(dgate.p);
@@ -177,7 +177,7 @@ static void test_swiglu(void **state) {
 
 static double sum_value(void *of) {
     const operation *o = of;
-    hn_sum(&team, o->x, o->w, o->y);
+    hn_sum(&workers, o->x, o->w, o->y);
     return along(o->y, o->dy);
 }
 
@@ -202,9 +202,9 @@ typedef struct loss_case {
 static double loss_value(void *of) {
     loss_case *o = of;
     switch (o->kind) {
-    case LOSS_HARD: return hn_loss_hard(&team, o->x, o->ids, o->weight, o->dx, o->losses);
-    case LOSS_SMOOTH: return hn_loss_smooth_l1(&team, o->x, o->target, o->weight, o->dx, o->losses);
-    default: return hn_loss_soft(&team, o->x, o->target, NULL, o->kind == LOSS_KL, o->weight, o->dx, o->losses);
+    case LOSS_HARD: return hn_loss_hard(&workers, o->x, o->ids, o->weight, o->dx, o->losses);
+    case LOSS_SMOOTH: return hn_loss_smooth_l1(&workers, o->x, o->target, o->weight, o->dx, o->losses);
+    default: return hn_loss_soft(&workers, o->x, o->target, NULL, o->kind == LOSS_KL, o->weight, o->dx, o->losses);
     }
 }
 
@@ -216,7 +216,7 @@ static void test_losses(void **state) {
                        {0},  {3, 12, 0, 7, 7, 1}};
         for (size_t i = 0; i < 6 * o.x.ld; i++) o.x.p[i] *= 3;
         const hn_mat logits = copy_of(o.target);
-        if (kind != LOSS_SMOOTH) hn_target_dist(&team, logits, NULL, o.target, NULL, NULL);
+        if (kind != LOSS_SMOOTH) hn_target_dist(&workers, logits, NULL, o.target, NULL, NULL);
         o.dx = copy_of(o.x);
         loss_value(&o);
         const hn_mat dx = copy_of(o.dx);
@@ -244,7 +244,7 @@ typedef struct attention_case {
 
 static double attention_value(void *of) {
     const attention_case *o = of;
-    hn_attend(&team, &o->a, o->y, o->log_sums);
+    hn_attend(&workers, &o->a, o->y, o->log_sums);
     return along(o->y, o->dy);
 }
 
@@ -272,7 +272,7 @@ static void check_attention(int step) {
         d.v[j] = zeros(o.a.v[j]);
     }
     attention_value(&o);
-    hn_attend_back(&team, &o.a, o.y, o.log_sums, o.dy, &d);
+    hn_attend_back(&workers, &o.a, o.y, o.log_sums, o.dy, &d);
     check_mat("q", attention_value, &o, some_rows(o.a.q), some_rows(d.q));
     for (int j = 0; j <= step; j++) {
         check_mat("k", attention_value, &o, some_rows(o.a.k[j]), some_rows(d.k[j]));
@@ -325,8 +325,8 @@ static void check_head(bool norm_before_residual, int steps, int clusters) {
         .batch = {.texts = 3, .start = start, .token = token, .state = wide_matrix(15, 12, 1, &seed), .dist = dist,
                   .weight = weight}, .w = numbers(n, &seed), .steps = steps};
     const hn_mat logits = copy_of(dist);
-    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
-    assert_int_equal(hn_eagle3_net_open(&o.net, &team, &s, steps, 0.8, table, 20, &err), HUNCH_OK);
+    hn_target_dist(&workers, logits, NULL, dist, NULL, NULL);
+    assert_int_equal(hn_eagle3_net_open(&o.net, &workers, &s, steps, 0.8, table, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[HN_MOST_STEPS], sum = 0, share = 1;
     const double value = hn_eagle3_net_loss(o.net, o.w, &o.batch, g, losses);
@@ -381,8 +381,8 @@ static void test_eagle(void **state) {
     const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
     eagle_case o = {.batch = {.texts = 3, .start = start, .token = token, .state = state_of, .next = next, .dist = dist,
                               .weight = weight}, .w = numbers(n, &seed)};
-    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
-    assert_int_equal(hn_eagle_net_open(&o.net, &team, &s, 1, 1, 0.1, &frozen, 15, &err), HUNCH_OK);
+    hn_target_dist(&workers, logits, NULL, dist, NULL, NULL);
+    assert_int_equal(hn_eagle_net_open(&o.net, &workers, &s, 1, 1, 0.1, &frozen, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double loss;
     assert_true(fabs(hn_eagle_net_loss(o.net, o.w, &o.batch, g, &loss) - eagle_value(&o)) < 1e-12);
@@ -422,8 +422,8 @@ static void check_mtp(int steps, int modules) {
     const hn_mat state_of = wide_matrix(15, 8, 1, &seed), dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
     mtp_case o = {.batch = {.texts = 3, .start = start, .token = token, .state = state_of, .dist = dist,
                             .weight = weight}, .w = numbers(n, &seed)};
-    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
-    assert_int_equal(hn_mtp_net_open(&o.net, &team, &s, steps, 0.6, table, head, 20, &err), HUNCH_OK);
+    hn_target_dist(&workers, logits, NULL, dist, NULL, NULL);
+    assert_int_equal(hn_mtp_net_open(&o.net, &workers, &s, steps, 0.6, table, head, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[HN_MOST_STEPS], sum = 0, share = 1, shares = 0;
     const double value = hn_mtp_net_loss(o.net, o.w, &o.batch, g, losses);
@@ -468,10 +468,10 @@ static void test_mtp_alone(void **state) {
     double losses[2][2];
     memcpy(w, one, n * sizeof *w);
     memcpy(w + n, one, n * sizeof *w);
-    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
+    hn_target_dist(&workers, logits, NULL, dist, NULL, NULL);
     for (s.modules = 1; s.modules <= 2; s.modules++) {
         hn_mtp_net *net;
-        assert_int_equal(hn_mtp_net_open(&net, &team, &s, 2, 1, table, head, 9, &err), HUNCH_OK);
+        assert_int_equal(hn_mtp_net_open(&net, &workers, &s, 2, 1, table, head, 9, &err), HUNCH_OK);
         hn_mtp_net_loss(net, w, &batch, NULL, losses[s.modules - 1]);
         hn_mtp_net_close(net);
     }
@@ -490,5 +490,5 @@ int main(void) {
         cmocka_unit_test(test_eagle3),    cmocka_unit_test(test_eagle),
         cmocka_unit_test(test_mtp),       cmocka_unit_test(test_mtp_alone),
     };
-    return cmocka_run_group_tests(tests, open_team, close_team);
+    return cmocka_run_group_tests(tests, open_workers, close_workers);
 }

@@ -20,7 +20,7 @@ typedef struct lstm_case {
 
 static double lstm_value(void *of) {
     const lstm_case *o = of;
-    hn_lstm_output(&team, o->gates, o->h);
+    hn_lstm_output(&workers, o->gates, o->h);
     return along(o->h, o->dh);
 }
 
@@ -31,9 +31,9 @@ static void test_lstm(void **state) {
     hn_real four[4] = {0.5, 9, -1.25, 0.75}, one = 0;
     lstm_case o = {wide_matrix(4, 20, 2, &seed), wide_matrix(4, 5, 1, &seed), wide_matrix(4, 5, 0, &seed)};
     const hn_mat d = zeros(o.gates);
-    hn_lstm_output(&team, hn_mat_of(four, 1, 4), hn_mat_of(&one, 1, 1));
+    hn_lstm_output(&workers, hn_mat_of(four, 1, 4), hn_mat_of(&one, 1, 1));
     assert_true(fabs(one + 0.32863263338) < 1e-9);
-    hn_lstm_output_back(&team, o.dh, o.gates, d);
+    hn_lstm_output_back(&workers, o.dh, o.gates, d);
     for (int r = 0; r < 4; r++)
         for (int gate = 0; gate < 4; gate++) {
             hn_real *x = hn_mat_row(o.gates, r) + 5 * gate, *g = hn_mat_row(d, r) + 5 * gate;
@@ -70,13 +70,13 @@ static void open_case(falcon_case *o, int together, int passes) {
     o->head = wide_matrix(VOCAB, HIDDEN, 0, &seed);
     o->w = numbers(hn_falcon_count(&o->shape), &seed);
     const hn_mat logits = wide_matrix(ROWS, VOCAB, 1, &seed), dist = copy_of(logits);
-    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
+    hn_target_dist(&workers, logits, NULL, dist, NULL, NULL);
     hn_free(logits.p);
     for (int i = 0; i < ROWS; i++) o->weight[i] = i % 5 == 3 ? 0 : 1 + i % 3;
     o->batch = (hn_net_batch){.texts = 3, .start = start, .token = token, .dist = dist, .weight = o->weight, .seed = 9};
     o->batch.state = wide_matrix(ROWS, HIDDEN, 1, &seed);
     o->batch.next = wide_matrix(ROWS, HIDDEN, 2, &seed);
-    assert_int_equal(hn_falcon_net_open(&o->net, &team, &o->shape, o->table, o->head, ROWS, &err), HUNCH_OK);
+    assert_int_equal(hn_falcon_net_open(&o->net, &workers, &o->shape, o->table, o->head, ROWS, &err), HUNCH_OK);
 }
 
 static void close_case(falcon_case *o) {
@@ -163,5 +163,5 @@ static void test_second_pass(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lstm), cmocka_unit_test(test_head), cmocka_unit_test(test_nothing_ahead),
                                        cmocka_unit_test(test_second_pass)};
-    return cmocka_run_group_tests(tests, open_team, close_team);
+    return cmocka_run_group_tests(tests, open_workers, close_workers);
 }

@@ -26,13 +26,13 @@ typedef struct activation {
 
 static double silu_value(void *of) {
     const activation *o = of;
-    hn_silu_add(&team, o->z, o->x, o->y);
+    hn_silu_add(&workers, o->z, o->x, o->y);
     return along(o->y, o->dy);
 }
 
 static double gelu_value(void *of) {
     const activation *o = of;
-    hn_gelu(&team, o->z, o->bias, o->y);
+    hn_gelu(&workers, o->z, o->bias, o->y);
     return along(o->y, o->dy);
 }
 
@@ -43,10 +43,10 @@ static void test_activations(void **state) {
                     wide_matrix(4, 133, 3, &seed), numbers(133, &seed)};
     for (size_t i = 0; i < 4 * o.z.ld; i++) o.z.p[i] *= 3;
     hn_mat dz = copy_of(o.z);
-    hn_silu_back(&team, o.dy, dz, dz); /* in place */
+    hn_silu_back(&workers, o.dy, dz, dz); /* in place */
     check_mat("z", silu_value, &o, o.z, dz);
     check_mat("x", silu_value, &o, o.x, o.dy);
-    hn_gelu_back(&team, o.dy, o.z, o.bias, dz);
+    hn_gelu_back(&workers, o.dy, o.z, o.bias, dz);
     check_mat("z", gelu_value, &o, o.z, dz);
     hn_real db[133] = {0};
     for (int r = 0; r < 4; r++)
@@ -73,7 +73,7 @@ static data data_of(uint64_t *seed) {
     static const hn_real weight[ROWS] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
     data d = {.table = wide_matrix(TOKENS, HIDDEN, 0, seed), .dist = wide_matrix(ROWS, VOCAB, 1, seed)};
     const hn_mat logits = copy_of(d.dist);
-    hn_target_dist(&team, logits, NULL, d.dist, NULL, NULL);
+    hn_target_dist(&workers, logits, NULL, d.dist, NULL, NULL);
     hn_free(logits.p);
     d.batch = (hn_net_batch){.texts = 3, .start = start, .token = token, .dist = d.dist, .weight = weight};
     d.batch.state = wide_matrix(ROWS, HIDDEN, 1, seed);
@@ -111,7 +111,7 @@ static void check_blocks(bool grounded, bool output_bias, int resblocks) {
     uint64_t seed = 31;
     hunch_error err;
     medusa_case o = {.d = data_of(&seed), .w = numbers(n, &seed)};
-    assert_int_equal(hn_medusa_net_open(&o.net, &team, &s, decay, o.d.table, 20, &err), HUNCH_OK);
+    assert_int_equal(hn_medusa_net_open(&o.net, &workers, &s, decay, o.d.table, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[POSITIONS];
     check_whole(hn_medusa_net_loss(o.net, o.w, &o.d.batch, g, losses), blocks_value(&o), losses);
@@ -158,7 +158,7 @@ static void check_mlp(bool cell) {
     uint64_t seed = cell ? 40 : 33;
     hunch_error err;
     mlp_case o = {.d = data_of(&seed), .w = numbers(n, &seed)};
-    assert_int_equal(hn_mlp_net_open(&o.net, &team, &s, decay, 20, &err), HUNCH_OK);
+    assert_int_equal(hn_mlp_net_open(&o.net, &workers, &s, decay, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[POSITIONS];
     check_whole(hn_mlp_net_loss(o.net, o.w, &o.d.batch, g, losses), mlp_value(&o), losses);
@@ -201,7 +201,7 @@ static void test_meta(void **state) {
     uint64_t seed = 37;
     hunch_error err;
     meta_case o = {.d = data_of(&seed), .head = wide_matrix(VOCAB, HIDDEN, 0, &seed), .w = numbers(n, &seed)};
-    assert_int_equal(hn_meta_net_open(&o.net, &team, &s, decay, o.head, 20, &err), HUNCH_OK);
+    assert_int_equal(hn_meta_net_open(&o.net, &workers, &s, decay, o.head, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[POSITIONS];
     check_whole(hn_meta_net_loss(o.net, o.w, &o.d.batch, g, losses), meta_value(&o), losses);
@@ -232,7 +232,7 @@ static void test_short_texts(void **state) {
     o.d.batch.start = start;
     o.d.batch.token = token;
     o.d.batch.weight = weight;
-    assert_int_equal(hn_medusa_net_open(&o.net, &team, &s, decay, o.d.table, 20, &err), HUNCH_OK);
+    assert_int_equal(hn_medusa_net_open(&o.net, &workers, &s, decay, o.d.table, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[POSITIONS] = {9, 9, 9};
     hn_medusa_net_loss(o.net, o.w, &o.d.batch, g, losses);
@@ -258,5 +258,5 @@ int main(void) {
         cmocka_unit_test(test_meta),
         cmocka_unit_test(test_short_texts),
     };
-    return cmocka_run_group_tests(tests, open_team, close_team);
+    return cmocka_run_group_tests(tests, open_workers, close_workers);
 }

@@ -25,7 +25,7 @@ typedef struct divergence_case {
 
 static double divergence_value(void *of) {
     divergence_case *o = of;
-    return hn_loss_divergence(&team, o->kind, o->x, o->dist, NULL, o->weight, o->dx, o->losses);
+    return hn_loss_divergence(&workers, o->kind, o->x, o->dist, NULL, o->weight, o->dx, o->losses);
 }
 
 static void test_divergences(void **state) {
@@ -36,7 +36,7 @@ static void test_divergences(void **state) {
             .x = wide_matrix(4, 13, 1, &seed), .dist = wide_matrix(4, 13, 2, &seed), .weight = {1, .5, 0, 2}};
         assert_true(hn_divergence_named(names[i], &o.kind));
         const hn_mat logits = copy_of(o.dist);
-        hn_target_dist(&team, logits, NULL, o.dist, NULL, NULL);
+        hn_target_dist(&workers, logits, NULL, o.dist, NULL, NULL);
         o.dx = copy_of(o.x);
         divergence_value(&o);
         const hn_mat dx = copy_of(o.dx);
@@ -65,7 +65,7 @@ static void test_values(void **state) {
         (0.5 * log(0.5 / m0) + 0.5 * log(0.5 / m1) + 0.75 * log(0.75 / m0) + 0.25 * log(0.25 / m1)) / 2, 0.25};
     for (int i = 0; i < DIVERGENCES; i++) {
         hn_real x[2] = {(hn_real)log(3), 0}, p[2] = {0.5, 0.5}, weight[1] = {1}, loss[1];
-        const double is = hn_loss_divergence(&team, (hn_divergence)i, hn_mat_of(x, 1, 2), hn_mat_of(p, 1, 2), NULL,
+        const double is = hn_loss_divergence(&workers, (hn_divergence)i, hn_mat_of(x, 1, 2), hn_mat_of(p, 1, 2), NULL,
                                              weight, hn_mat_of(x, 1, 2), loss);
         assert_true(fabs(is - want[i]) < 1e-12);
     }
@@ -105,8 +105,8 @@ static void check_model(hn_divergence d, bool head_norms) {
     const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
     model_case o = {.batch = {.texts = 3, .start = start, .before = before, .token = token, .dist = dist,
                               .weight = weight}, .w = numbers(n, &seed)};
-    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
-    assert_int_equal(hn_student_net_open(&o.net, &team, &s, d, table, head, 15, &err), HUNCH_OK);
+    hn_target_dist(&workers, logits, NULL, dist, NULL, NULL);
+    assert_int_equal(hn_student_net_open(&o.net, &workers, &s, d, table, head, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     assert_true(fabs(hn_student_net_loss(o.net, o.w, &o.batch, g) - model_value(&o)) < 1e-12);
     for (int part = 0; part < hn_student_parts(&s); part++) {
@@ -134,5 +134,5 @@ static void test_models(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_divergences), cmocka_unit_test(test_values),
                                        cmocka_unit_test(test_models)};
-    return cmocka_run_group_tests(tests, open_team, close_team);
+    return cmocka_run_group_tests(tests, open_workers, close_workers);
 }

@@ -16,12 +16,12 @@ enum { MOST_BLOCKS = 16 };
 
 struct hn_medusa_net {
     hn_room room;
-    hn_team *team;
+    hn_workers *workers;
     hn_medusa_shape shape;
     double decay;
     hn_mat table;
     int most_rows;
-    hn_ahead ahead;
+    hn_one_wait ahead;
     /* of one position at a time */
     hn_mat joined;             /* [(positions + 1) hidden], if it is grounded */
     hn_mat y[MOST_BLOCKS + 1]; /* [hidden]: the state, and the output of each block */
@@ -90,7 +90,7 @@ static void lay_out(void *net, hn_room *r) {
     hn_medusa_net *n = net;
     const hn_medusa_shape *s = &n->shape;
     const int rows = n->most_rows;
-    hn_ahead_lay_out(&n->ahead, rows, r);
+    hn_one_wait_lay_out(&n->ahead, rows, r);
     n->joined = hn_room_mat(r, rows, s->grounded ? (s->positions + 1) * s->hidden : 0);
     for (int j = 0; j <= s->resblocks; j++) n->y[j] = hn_room_mat(r, rows, s->hidden);
     for (int j = 0; j < s->resblocks; j++) n->z[j] = hn_room_mat(r, rows, s->hidden);
@@ -99,10 +99,10 @@ static void lay_out(void *net, hn_room *r) {
     n->dz = hn_room_mat(r, rows, s->hidden);
 }
 
-hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_team *t, const hn_medusa_shape *s, double decay, hn_mat table, int rows,
+hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_workers *t, const hn_medusa_shape *s, double decay, hn_mat table, int rows,
                                 hunch_error *err) {
     assert(s->positions > 0 && s->resblocks > 0 && s->resblocks <= MOST_BLOCKS && rows > 0 && (!s->grounded || table.cols == s->hidden));
-    hn_medusa_net n = {.team = t, .shape = *s, .decay = decay, .table = table, .most_rows = rows};
+    hn_medusa_net n = {.workers = t, .shape = *s, .decay = decay, .table = table, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
@@ -125,15 +125,15 @@ static hn_mat input_of(const hn_medusa_net *n, int k) {
 
 static void gather(hn_medusa_net *n, const hn_net_batch *b, int k) {
     const int hidden = n->shape.hidden;
-    hn_ahead_copy(&n->ahead, b->state, n->shape.grounded ? hn_mat_cols(now(n, n->joined), 0, hidden) : now(n, n->y[0]));
+    hn_one_wait_copy(&n->ahead, b->state, n->shape.grounded ? hn_mat_cols(now(n, n->joined), 0, hidden) : now(n, n->y[0]));
     for (int j = 0; n->shape.grounded && j <= k; j++) {
-        hn_ahead_tokens(&n->ahead, b, j);
-        hn_embed(n->team, n->table, n->ahead.token, hn_mat_cols(now(n, n->joined), (j + 1) * hidden, hidden));
+        hn_one_wait_tokens(&n->ahead, b, j);
+        hn_embed(n->workers, n->table, n->ahead.token, hn_mat_cols(now(n, n->joined), (j + 1) * hidden, hidden));
     }
 }
 
 static void forward(hn_medusa_net *n, int k) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     const int last = n->shape.resblocks;
     for (int j = 0; j < last; j++) {
         const bool projected = n->shape.grounded && j == 0;
@@ -150,7 +150,7 @@ static void forward(hn_medusa_net *n, int k) {
 
 /* From the gradient of the logits, which replaces them. Nothing before the first block is trained. */
 static void backward(hn_medusa_net *n, int k) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     const hn_mat dy = now(n, n->dy), dz = now(n, n->dz), none = {0};
     hn_linear_back(t, now(n, n->logits), now(n, n->y[n->shape.resblocks]), get(n, n->w, k, HN_MEDUSA_OUTPUT, 0), dy, false,
                    get(n, n->g, k, HN_MEDUSA_OUTPUT, 0), get(n, n->g, k, HN_MEDUSA_OUTPUT_BIAS, 0).p);
@@ -172,11 +172,11 @@ double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_net_batch
     n->g = gradient;
     for (int k = 0; k < n->shape.positions; k++, share *= n->decay) {
         losses[k] = 0;
-        hn_ahead_pick(&n->ahead, b, k, share);
+        hn_one_wait_pick(&n->ahead, b, k, share);
         if (n->ahead.n == 0) continue;
         gather(n, b, k);
         forward(n, k);
-        const double loss = hn_loss_soft(n->team, now(n, n->logits), b->dist, n->ahead.dist_row, false, n->ahead.weight,
+        const double loss = hn_loss_soft(n->workers, now(n, n->logits), b->dist, n->ahead.dist_row, false, n->ahead.weight,
                                          now(n, n->logits), n->ahead.losses);
         losses[k] = loss / share;
         sum += loss;

@@ -12,7 +12,7 @@
 #ifndef HN_MEDUSA_NET_H
 #define HN_MEDUSA_NET_H
 #include "train/nets/positions.h"
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 typedef struct hn_medusa_shape {
     int hidden, positions, resblocks, vocab;
@@ -43,8 +43,8 @@ hn_mat hn_medusa_part_of(const hn_medusa_shape *s, int part, hn_real *vector);
 typedef struct hn_medusa_net hn_medusa_net;
 
 /* For batches of at most `rows` rows. table: the target's embedding [tokens][hidden], read if the head is grounded; it
- * is not trained. The team and the table must outlive the network. */
-hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_team *t, const hn_medusa_shape *s, double decay, hn_mat table, int rows,
+ * is not trained. The workers and the table must outlive the network. */
+hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_workers *t, const hn_medusa_shape *s, double decay, hn_mat table, int rows,
                                 hunch_error *err);
 void hn_medusa_net_close(hn_medusa_net *n); /* NULL is fine */
 /* The whole loss; losses [positions], those of the positions without their decay. gradient, unless NULL: adds the

@@ -17,7 +17,7 @@ struct hn_meta_net {
     hn_meta_shape shape;
     double decay;
     hn_mat head;
-    hn_ahead ahead;
+    hn_one_wait ahead;
     int *position, *none; /* none [texts + 1]: no blocks */
     hn_mat some, normed, dnormed, logits;
     hn_real *inverse;
@@ -87,7 +87,7 @@ static void lay_out(void *net, hn_room *r) {
     hn_meta_net *n = net;
     const int rows = n->s.most_texts_rows, hidden = n->shape.hidden;
     hn_stack_lay_out(&n->s, r);
-    hn_ahead_lay_out(&n->ahead, rows, r);
+    hn_one_wait_lay_out(&n->ahead, rows, r);
     n->position = hn_room_take(r, (size_t)rows, sizeof *n->position);
     n->none = hn_room_take(r, (size_t)rows + 1, sizeof *n->none);
     n->some = hn_room_mat(r, rows, hidden);
@@ -97,11 +97,11 @@ static void lay_out(void *net, hn_room *r) {
     n->inverse = hn_room_mat(r, rows, 1).p;
 }
 
-hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape *s, double decay, hn_mat head,
+hunch_status hn_meta_net_open(hn_meta_net **out, hn_workers *t, const hn_meta_shape *s, double decay, hn_mat head,
                               int rows, hunch_error *err) {
     assert(s->positions > 0 && s->positions <= HN_MOST_STEPS && rows > 0 && head.cols == s->hidden);
     hn_meta_net n = {.shape = *s, .decay = decay, .head = head};
-    n.s = (hn_stack){.sizes = s->sizes, .team = t, .inputs = s->hidden, .layers = 1, .pass = true,
+    n.s = (hn_stack){.sizes = s->sizes, .workers = t, .inputs = s->hidden, .layers = 1, .pass = true,
                      .most_texts_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
@@ -134,13 +134,13 @@ static void forward(hn_meta_net *n, int k) {
 
 /* The weighted loss of the rows that have one; and, with gradients, dz. */
 static double output(hn_meta_net *n) {
-    hn_team *t = n->s.team;
-    hn_ahead *a = &n->ahead;
+    hn_workers *t = n->s.workers;
+    hn_one_wait *a = &n->ahead;
     const int norm = hn_meta_parts(&n->shape) - 1;
     const hn_mat some = hn_mat_part(n->some, 0, a->n), normed = hn_mat_part(n->normed, 0, a->n), d = hn_mat_part(n->dnormed, 0, a->n);
     const hn_mat logits = hn_mat_part(n->logits, 0, a->n), dz = hn_stack_all(&n->s, n->s.dz);
     const hn_real *gain = hn_meta_part_of(&n->shape, norm, n->w).p;
-    hn_ahead_copy(a, n->s.top, some);
+    hn_one_wait_copy(a, n->s.top, some);
     hn_rms_norm(t, some, gain, (hn_real)n->shape.eps, normed, n->inverse);
     hn_linear(t, normed, n->head, NULL, logits);
     const double loss = hn_loss_soft(t, logits, n->b->dist, a->dist_row, false, a->weight, logits, a->losses);
@@ -161,7 +161,7 @@ double hn_meta_net_loss(hn_meta_net *n, hn_real *weights, const hn_net_batch *b,
     begin(n);
     for (int k = 0; k < n->shape.positions; k++, share *= n->decay) {
         losses[k] = 0;
-        hn_ahead_pick(&n->ahead, b, k, share);
+        hn_one_wait_pick(&n->ahead, b, k, share);
         if (n->ahead.n == 0) continue;
         forward(n, k);
         const double loss = output(n);

@@ -44,9 +44,10 @@ void hn_meta_part_name(const hn_meta_shape *s, int part, char *out);
 
 typedef struct hn_meta_net hn_meta_net;
 
-/* For batches of at most `rows` rows; their token is not read. head [vocabulary][hidden], the team and the weights must
+/* For batches of at most `rows` rows; their token is not read. head [vocabulary][hidden], the workers and the weights must
  * outlive the network. */
-hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape *s, double decay, hn_mat head, int rows, hunch_error *err);
+hunch_status hn_meta_net_open(hn_meta_net **out, hn_workers *t, const hn_meta_shape *s, double decay, hn_mat head, int rows,
+                              hunch_error *err);
 void hn_meta_net_close(hn_meta_net *n); /* NULL is fine */
 /* As hn_medusa_net_loss. */
 double hn_meta_net_loss(hn_meta_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);

@@ -27,12 +27,12 @@ typedef struct position {
 
 struct hn_mlp_net {
     hn_room room;
-    hn_team *team;
+    hn_workers *workers;
     hn_mlp_shape shape;
     double decay;
     hn_real token_weight;
     int most_rows;
-    hn_ahead ahead;
+    hn_one_wait ahead;
     hn_mat root;       /* [hidden]: input of the first position */
     hn_real *half;     /* [hidden]: the gain 1 / sqrt 2 */
     hn_real *root_inverse;
@@ -101,7 +101,7 @@ static void lay_out_cell(position *at, int rows, int inner, hn_room *r) {
 static void lay_out(void *net, hn_room *r) {
     hn_mlp_net *n = net;
     const int rows = n->most_rows, inner = n->shape.inner;
-    hn_ahead_lay_out(&n->ahead, rows, r);
+    hn_one_wait_lay_out(&n->ahead, rows, r);
     n->root = hn_room_mat(r, rows, n->shape.hidden);
     n->half = hn_room_mat(r, 1, n->shape.hidden).p;
     n->root_inverse = hn_room_mat(r, rows, 1).p;
@@ -123,9 +123,9 @@ static void lay_out(void *net, hn_room *r) {
     n->logits = hn_room_mat(r, rows, n->shape.vocab);
 }
 
-hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_team *t, const hn_mlp_shape *s, double decay, int rows, hunch_error *err) {
+hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_workers *t, const hn_mlp_shape *s, double decay, int rows, hunch_error *err) {
     assert(s->positions > 0 && s->positions <= HN_MOST_STEPS && rows > 0);
-    hn_mlp_net n = {.team = t, .shape = *s, .decay = decay, .most_rows = rows};
+    hn_mlp_net n = {.workers = t, .shape = *s, .decay = decay, .most_rows = rows};
     const double state = pow(0.5, 0.5 / s->positions);
     n.token_weight = (hn_real)(sqrt((1 - state * state) * s->inner / 2) / state);
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
@@ -173,7 +173,7 @@ static hn_mat gate_of(const hn_mlp_net *n, hn_mat gates, int gate) {
 }
 
 static void forward_cell(hn_mlp_net *n, int k) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     position *at = &n->at[k];
     const hn_mat gates = now(n, at->gates), cell = now(n, at->sum), fresh = now(n, at->fresh), out = now(n, at->out);
     const hn_mat fresh_normed = now(n, at->fresh_normed), normed = now(n, at->normed);
@@ -189,7 +189,7 @@ static void forward_cell(hn_mlp_net *n, int k) {
 }
 
 static void forward(hn_mlp_net *n, int k) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     position *at = &n->at[k];
     const hn_mat sum = now(n, at->sum), normed = now(n, at->normed), embedded = now(n, n->embedded);
     look_ahead(n, k);
@@ -207,14 +207,14 @@ static void forward(hn_mlp_net *n, int k) {
 
 /* The loss of position k times its share; and dstate, zero without loss. */
 static double output(hn_mlp_net *n, int k, double share) {
-    hn_team *t = n->team;
-    hn_ahead *a = &n->ahead;
+    hn_workers *t = n->workers;
+    hn_one_wait *a = &n->ahead;
     memset(n->at[k].dstate.p, 0, (size_t)now(n, n->root).rows * n->at[k].dstate.ld * sizeof(hn_real));
-    hn_ahead_pick(a, n->b, k, share);
+    hn_one_wait_pick(a, n->b, k, share);
     if (a->n == 0) return 0;
     const hn_mat some = hn_mat_part(n->some, 0, a->n), dsome = hn_mat_part(n->dsome, 0, a->n), logits = hn_mat_part(n->logits, 0, a->n);
     const hn_mat u = weight(n, HN_MLP_OUTPUT);
-    hn_ahead_copy(a, n->at[k].state, some);
+    hn_one_wait_copy(a, n->at[k].state, some);
     hn_linear(t, some, u, NULL, logits);
     const double loss = hn_loss_soft(t, logits, n->b->dist, a->dist_row, false, a->weight, logits, a->losses);
     if (!n->g) return loss;
@@ -228,7 +228,7 @@ static double output(hn_mlp_net *n, int k, double share) {
 
 /* From dstate and dcell of position k to those of the one before, and the gradient of the scaled embedding in `embedded`. */
 static void backward_cell(hn_mlp_net *n, int k) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     position *at = &n->at[k];
     const hn_mat dcell = now(n, at->dcell), dout = now(n, n->dout), dgates = now(n, n->dgates), none = {0};
     const hn_mat dforget = gate_of(n, n->dgates, FORGET), dfresh = gate_of(n, n->dgates, FRESH), embedded = now(n, n->embedded);
@@ -254,7 +254,7 @@ static void backward_cell(hn_mlp_net *n, int k) {
 }
 
 static void backward(hn_mlp_net *n, int k) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     position *at = &n->at[k];
     if (n->shape.cell) {
         backward_cell(n, k);
@@ -276,7 +276,7 @@ double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_net_batch *b, h
     n->w = weights;
     n->g = gradient;
     n->b = b;
-    hn_rms_norm(n->team, hn_mat_part(b->state, 0, b->start[b->texts]), n->half, eps, now(n, n->root), n->root_inverse);
+    hn_rms_norm(n->workers, hn_mat_part(b->state, 0, b->start[b->texts]), n->half, eps, now(n, n->root), n->root_inverse);
     for (int k = 0; k < n->shape.positions; k++, share *= n->decay) {
         forward(n, k);
         const double loss = output(n, k, share);

@@ -18,7 +18,7 @@
 #ifndef HN_MLP_NET_H
 #define HN_MLP_NET_H
 #include "train/nets/positions.h"
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 typedef struct hn_mlp_shape {
     int hidden, inner, positions, tokens, vocab; /* tokens: of E */
@@ -44,8 +44,8 @@ const char *hn_mlp_part_name(const hn_mlp_shape *s, hn_mlp_part part); /* IBM's 
 
 typedef struct hn_mlp_net hn_mlp_net;
 
-/* For batches of at most `rows` rows. The team must outlive the network. */
-hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_team *t, const hn_mlp_shape *s, double decay, int rows, hunch_error *err);
+/* For batches of at most `rows` rows. The workers must outlive the network. */
+hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_workers *t, const hn_mlp_shape *s, double decay, int rows, hunch_error *err);
 void hn_mlp_net_close(hn_mlp_net *n); /* NULL is fine */
 /* As hn_medusa_net_loss. */
 double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_net_batch *b, hn_real *gradient, double *losses);

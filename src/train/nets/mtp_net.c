@@ -51,12 +51,12 @@ static void lay_out(void *net, hn_room *r) {
     n->djoined = hn_room_mat(r, rows, 2 * hidden);
 }
 
-hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
+hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_workers *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
                              hn_mat head, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && (s->modules == 1 || s->modules == steps) && decay > 0 && rows > 0 &&
            table.cols == s->hidden && head.cols == s->hidden);
     hn_mtp_net n = {.shape = *s, .decay = decay, .table = table, .head = head};
-    n.u = (hn_unrolled){.sizes = s->sizes, .team = t, .inputs = s->hidden, .head_norms = true, .alone = s->modules > 1,
+    n.u = (hn_unrolled){.sizes = s->sizes, .workers = t, .inputs = s->hidden, .head_norms = true, .alone = s->modules > 1,
                         .steps = steps, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
@@ -106,7 +106,7 @@ static hn_mat in_of(const hn_mtp_net *n, int k) {
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
 static void forward(hn_mtp_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     step *at = &n->at[k];
     const int hidden = n->shape.hidden;
     const hn_real eps = (hn_real)n->shape.eps;
@@ -125,7 +125,7 @@ static void forward(hn_mtp_net *n, int k) {
 
 /* The loss of step k, weighted by u.weight; and, with gradients, that of o in dout. */
 static double output(hn_mtp_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const hn_mat dout = now(n, n->u.at[k].dout);
     const int count = hn_unrolled_pick(&n->u, k, n->at[k].o, n->b->dist_row);
     if (n->g) memset(dout.p, 0, (size_t)dout.rows * dout.ld * sizeof(hn_real));
@@ -143,7 +143,7 @@ static double output(hn_mtp_net *n, int k) {
 
 /* From the gradient of both halves of fc's input to those of the norms, and of o of the step before. */
 static void backward_inputs(hn_mtp_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const step *at = &n->at[k];
     const int hidden = n->shape.hidden;
     const hn_mat djoined = now(n, n->djoined), embedded = now(n, n->embedded);
@@ -157,7 +157,7 @@ static void backward_inputs(hn_mtp_net *n, int k) {
 
 /* dout is the complete gradient of o: from its own loss, and from the next step. */
 static void backward(hn_mtp_net *n, int k) {
-    hn_team *t = n->u.team;
+    hn_workers *t = n->u.workers;
     const step *at = &n->at[k];
     const hn_mat dout = now(n, n->u.at[k].dout), dx = now(n, n->dx);
     n->u.w = layer_of(&n->shape, first_part(n, k), n->w);

@@ -54,8 +54,8 @@ void hn_mtp_part_name(int part, char *out); /* as in speculators: "mtp_layers.0.
 typedef struct hn_mtp_net hn_mtp_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden] and head [vocabulary][hidden], the target's, are not
- * trained; they, the team, and the weights must outlive the network. */
-hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
+ * trained; they, the workers, and the weights must outlive the network. */
+hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_workers *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
                              hn_mat head, int rows, hunch_error *err);
 void hn_mtp_net_close(hn_mtp_net *n); /* NULL is fine */
 /* As hn_eagle3_net_loss. */

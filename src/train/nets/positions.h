@@ -10,20 +10,20 @@
 #include "train/nets/net_batch.h"
 
 /* The rows of a position. */
-typedef struct hn_ahead {
+typedef struct hn_one_wait {
     int n;
     int *row;        /* [n] rows of the batch, ascending */
     int *dist_row;    /* [n] their rows of the distributions */
     int *token;      /* [n]: a later row's token, see below */
     hn_real *weight; /* [n]: shares that add up to `share` */
     hn_real *losses; /* [n]: room */
-} hn_ahead;
+} hn_one_wait;
 
-void hn_ahead_lay_out(hn_ahead *a, int most_rows, hn_room *r);
+void hn_one_wait_lay_out(hn_one_wait *a, int most_rows, hn_room *r);
 /* Sets the rows of position k. share: the weight of the position's loss in the whole. */
-void hn_ahead_pick(hn_ahead *a, const hn_net_batch *b, int k, double share);
+void hn_one_wait_pick(hn_one_wait *a, const hn_net_batch *b, int k, double share);
 /* Sets a->token to the tokens j places after the rows' own; j is at most the position. */
-void hn_ahead_tokens(hn_ahead *a, const hn_net_batch *b, int j);
+void hn_one_wait_tokens(hn_one_wait *a, const hn_net_batch *b, int j);
 /* to [n][cols of from] = those rows of from. */
-void hn_ahead_copy(const hn_ahead *a, hn_mat from, hn_mat to);
+void hn_one_wait_copy(const hn_one_wait *a, hn_mat from, hn_mat to);
 #endif

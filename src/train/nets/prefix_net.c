@@ -43,7 +43,7 @@ static void clear(hn_mat m) {
 
 /* The state before place k is row k of `state`, that behind it the next. */
 void hn_prefix_states(hn_prefix_net *n, hn_mat table, bool back) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     hn_embed(t, table, n->token, every(n, n->embedded));
     hn_linear(t, every(n, n->embedded), n->w.gru_input, NULL, every(n, n->gates));
     clear(at_place(n, n->state, 0));
@@ -62,7 +62,7 @@ static hn_mat state_behind(const hn_prefix_net *n, hn_mat states) {
 
 /* A row of zeros has no bias, and gives no gradient to weights. */
 void hn_prefix_bias(hn_prefix_net *n, const int *at, hn_mat normed, hn_mat logits) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     const hn_mat joint = hn_mat_part(n->joint, 0, normed.rows), mid = hn_mat_part(n->mid, 0, normed.rows),
                  acted = hn_mat_part(n->acted, 0, normed.rows), states = state_behind(n, n->state);
     clear(joint);
@@ -82,7 +82,7 @@ static void add_row(hn_real *to, const hn_real *from, int n) {
 }
 
 void hn_prefix_bias_back(hn_prefix_net *n, const int *at, hn_mat dlogits, hn_mat dnormed) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     const int rows = dlogits.rows;
     const hn_mat joint = hn_mat_part(n->joint, 0, rows), djoint = hn_mat_part(n->djoint, 0, rows), mid = hn_mat_part(n->mid, 0, rows),
                  dmid = hn_mat_part(n->dmid, 0, rows), dstates = state_behind(n, n->dstate);
@@ -98,7 +98,7 @@ void hn_prefix_bias_back(hn_prefix_net *n, const int *at, hn_mat dlogits, hn_mat
 
 /* `gates` and `own` become their gradients. The first place has no state before it. */
 void hn_prefix_states_back(hn_prefix_net *n) {
-    hn_team *t = n->team;
+    hn_workers *t = n->workers;
     const hn_mat none = {0};
     for (int k = n->places - 1; k >= 0; k--) {
         const hn_mat own = at_place(n, n->own, k), before = at_place(n, n->dstate, k);

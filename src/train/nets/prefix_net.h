@@ -8,7 +8,7 @@
 #ifndef HN_PREFIX_NET_H
 #define HN_PREFIX_NET_H
 #include "train/math/room.h"
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 typedef struct hn_prefix_shape {
     int state, width; /* numbers of the state, and of the input of bias_out; 0: there is no such stage */
@@ -21,7 +21,7 @@ typedef struct hn_prefix_weights {
 } hn_prefix_weights;
 
 typedef struct hn_prefix_net {
-    hn_team *team;
+    hn_workers *workers;
     hn_prefix_shape shape;
     int hidden, places, most_blocks, most_drafts; /* places: of a block; most_drafts: of a call */
     int blocks;                                   /* of the batch */

@@ -133,7 +133,7 @@ static hn_real *block_sums(const hn_stack *s, const hn_stack_kept *at) {
 }
 
 static void forward_heads(hn_stack *s, int layer) {
-    hn_team *t = s->team;
+    hn_workers *t = s->workers;
     hn_stack_kept *at = &s->at[layer];
     const hn_stack_layer *w = &s->w[layer];
     const hn_real eps = (hn_real)s->eps;
@@ -154,7 +154,7 @@ static void forward_heads(hn_stack *s, int layer) {
 }
 
 static void forward_attention(hn_stack *s, int layer) {
-    hn_team *t = s->team;
+    hn_workers *t = s->workers;
     hn_stack_kept *at = &s->at[layer];
     forward_heads(s, layer);
     if (s->pass) {
@@ -166,7 +166,7 @@ static void forward_attention(hn_stack *s, int layer) {
 }
 
 static void backward_heads(hn_stack *s, int layer) {
-    hn_team *t = s->team;
+    hn_workers *t = s->workers;
     const hn_stack_kept *at = &s->at[layer];
     const hn_stack_layer *w = &s->w[layer], *g = &s->g[layer];
     const int dim = s->head_dim;
@@ -193,7 +193,7 @@ static void clear(hn_mat m) {
 
 /* From the gradient of y, in `wide`, to that of x. */
 static void backward_attention(hn_stack *s, int layer) {
-    hn_team *t = s->team;
+    hn_workers *t = s->workers;
     const hn_stack_kept *at = &s->at[layer];
     const hn_mat dy = wide_of(s, s->wide, at->y.cols);
     clear(hn_stack_all(s, s->dk));
@@ -221,7 +221,7 @@ static hn_mat z_after(const hn_stack *s, int layer) {
 }
 
 static void forward_layer(hn_stack *s, int layer) {
-    hn_team *t = s->team;
+    hn_workers *t = s->workers;
     hn_stack_kept *at = &s->at[layer];
     const hn_stack_layer *w = &s->w[layer];
     const hn_real eps = (hn_real)s->eps;
@@ -249,7 +249,7 @@ void hn_stack_forward(hn_stack *s) {
 
 /* dz becomes the gradient of r. */
 static void backward_ffn(hn_stack *s, int layer) {
-    hn_team *t = s->team;
+    hn_workers *t = s->workers;
     const hn_stack_kept *at = &s->at[layer];
     const hn_stack_layer *w = &s->w[layer], *g = &s->g[layer];
     const hn_mat dz = hn_stack_passing(s, s->dz), post = hn_stack_passing(s, at->post),
@@ -265,7 +265,7 @@ static void backward_ffn(hn_stack *s, int layer) {
 }
 
 static void backward_layer(hn_stack *s, int layer) {
-    hn_team *t = s->team;
+    hn_workers *t = s->workers;
     const hn_stack_kept *at = &s->at[layer];
     const hn_stack_layer *w = &s->w[layer], *g = &s->g[layer];
     const hn_mat dz = hn_stack_passing(s, s->dz), dx = wide_of(s, s->dx, at->x.cols);

@@ -34,7 +34,7 @@ typedef struct hn_stack_kept {
 
 typedef struct hn_stack {
     HN_SIZES;
-    hn_team *team;
+    hn_workers *workers;
     int inputs, layers; /* inputs: of the first layer; hidden in others */
     bool head_norms;
     bool pass;  /* text rows pass through the layers; else they are only keys and values */

@@ -106,12 +106,12 @@ static void lay_out(void *net, hn_room *r) {
     n->losses = hn_room_mat(r, rows, 1).p;
 }
 
-hunch_status hn_student_net_open(hn_student_net **out, hn_team *t, const hn_student_shape *s, hn_divergence d,
+hunch_status hn_student_net_open(hn_student_net **out, hn_workers *t, const hn_student_shape *s, hn_divergence d,
                                  hn_mat table, hn_mat head, int rows, hunch_error *err) {
     assert(s->layers > 0 && s->layers <= HN_STACK_MOST_LAYERS && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
     hn_student_net n = {.shape = *s, .divergence = d, .table = table, .head = head};
-    n.s = (hn_stack){.sizes = s->sizes, .team = t, .inputs = s->hidden, .layers = s->layers,
+    n.s = (hn_stack){.sizes = s->sizes, .workers = t, .inputs = s->hidden, .layers = s->layers,
                      .head_norms = s->head_norms, .pass = true, .most_texts_rows = 2 * rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a draft model in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
@@ -160,12 +160,12 @@ static void begin(hn_student_net *n, const hn_net_batch *b) {
         n->s.w[i] = hn_student_layer_of(&n->shape, i, n->w);
         if (n->g) n->s.g[i] = hn_student_layer_of(&n->shape, i, n->g);
     }
-    hn_embed(s->team, n->table, n->token, hn_stack_all(s, s->at[0].z));
+    hn_embed(s->workers, n->table, n->token, hn_stack_all(s, s->at[0].z));
 }
 
 /* The loss of the rows with one; and, with gradients, dz. */
 static double output(hn_student_net *n, const hn_net_batch *b, int count) {
-    hn_team *t = n->s.team;
+    hn_workers *t = n->s.workers;
     const size_t bytes = (size_t)n->shape.hidden * sizeof(hn_real);
     const int norm = hn_student_parts(&n->shape) - 1;
     const hn_mat some = hn_mat_part(n->some, 0, count), normed = hn_mat_part(n->normed, 0, count);

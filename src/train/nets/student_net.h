@@ -34,8 +34,8 @@ hn_stack_layer hn_student_layer_of(const hn_student_shape *s, int layer, hn_real
 typedef struct hn_student_net hn_student_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden] and head [vocabulary][hidden] are not trained; they, the
- * team, and the weights must outlive the network. */
-hunch_status hn_student_net_open(hn_student_net **out, hn_team *t, const hn_student_shape *s, hn_divergence d,
+ * workers, and the weights must outlive the network. */
+hunch_status hn_student_net_open(hn_student_net **out, hn_workers *t, const hn_student_shape *s, hn_divergence d,
                                  hn_mat table, hn_mat head, int rows, hunch_error *err);
 void hn_student_net_close(hn_student_net *n); /* NULL is fine */
 /* The loss; gradient, unless NULL: adds the gradient of the loss to it. Without any weight it is 0. */

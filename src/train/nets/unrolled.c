@@ -119,7 +119,7 @@ static hn_mat by_head(hn_mat m, int head_dim) {
 
 /* Queries and keys, before rotation. */
 static void forward_heads(hn_unrolled *u, hn_unrolled_step *at, hn_mat x) {
-    hn_team *t = u->team;
+    hn_workers *t = u->workers;
     const hn_mat q = hn_unrolled_now(u, at->q), k = hn_unrolled_now(u, at->k);
     const hn_mat plain_q = hn_unrolled_now(u, at->plain_q), plain_k = hn_unrolled_now(u, at->plain_k);
     const hn_real eps = (hn_real)u->eps;
@@ -132,7 +132,7 @@ static void forward_heads(hn_unrolled *u, hn_unrolled_step *at, hn_mat x) {
 }
 
 static void forward_attention(hn_unrolled *u, int k, hn_mat residual) {
-    hn_team *t = u->team;
+    hn_workers *t = u->workers;
     hn_unrolled_step *at = &u->at[k];
     const hn_mat x = hn_unrolled_now(u, at->x), q = hn_unrolled_now(u, at->q), keys = hn_unrolled_now(u, at->k);
     const hn_mat y = hn_unrolled_now(u, at->y), r = hn_unrolled_now(u, at->r);
@@ -147,7 +147,7 @@ static void forward_attention(hn_unrolled *u, int k, hn_mat residual) {
 }
 
 void hn_unrolled_forward(hn_unrolled *u, int k, hn_mat residual) {
-    hn_team *t = u->team;
+    hn_workers *t = u->workers;
     hn_unrolled_step *at = &u->at[k];
     const hn_mat r = hn_unrolled_now(u, at->r), post = hn_unrolled_now(u, at->post), s = hn_unrolled_now(u, at->s);
     const hn_mat gate = hn_unrolled_now(u, at->gate), up = hn_unrolled_now(u, at->up);
@@ -173,7 +173,7 @@ void hn_unrolled_begin_back(hn_unrolled *u) {
 
 /* at->dout becomes the gradient of r. */
 static void backward_ffn(hn_unrolled *u, hn_unrolled_step *at) {
-    hn_team *t = u->team;
+    hn_workers *t = u->workers;
     const hn_mat dout = hn_unrolled_now(u, at->dout), post = hn_unrolled_now(u, at->post);
     const hn_mat gate = hn_unrolled_now(u, at->gate), up = hn_unrolled_now(u, at->up);
     const hn_mat ds = hn_mat_of(u->wide.p, hn_unrolled_rows(u), u->ffn), dpost = hn_unrolled_now(u, u->dpost);
@@ -186,7 +186,7 @@ static void backward_ffn(hn_unrolled *u, hn_unrolled_step *at) {
 
 /* In place. */
 static void backward_head_norms(hn_unrolled *u, hn_unrolled_step *at, hn_mat dq, hn_mat dk) {
-    hn_team *t = u->team;
+    hn_workers *t = u->workers;
     const hn_mat q = by_head(dq, u->head_dim), k = by_head(dk, u->head_dim);
     hn_rms_norm_back(t, q, by_head(hn_unrolled_now(u, at->plain_q), u->head_dim), u->w.q_norm.p, at->inverse_q, q, false,
                      u->g.q_norm.p);
@@ -195,7 +195,7 @@ static void backward_head_norms(hn_unrolled *u, hn_unrolled_step *at, hn_mat dq,
 }
 
 void hn_unrolled_back(hn_unrolled *u, int k, hn_mat dx) {
-    hn_team *t = u->team;
+    hn_workers *t = u->workers;
     hn_unrolled_step *at = &u->at[k];
     const hn_mat x = hn_unrolled_now(u, at->x), y = hn_unrolled_now(u, at->y);
     const hn_mat dq = hn_unrolled_now(u, u->dq), dk = hn_unrolled_now(u, at->dk);

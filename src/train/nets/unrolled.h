@@ -39,7 +39,7 @@ typedef struct hn_unrolled_step {
 
 typedef struct hn_unrolled {
     HN_SIZES;
-    hn_team *team;
+    hn_workers *workers;
     int inputs;
     bool head_norms; /* norms of queries and keys, as in Qwen3 */
     bool alone;      /* rows of a step see only the keys of that step, of all rows up to their own: each step is another layer */

@@ -55,12 +55,12 @@ static void silu_back_rows(void *arg, int rank, int first, int end) {
         }
 }
 
-void hn_silu_add(hn_team *t, hn_mat z, hn_mat x, hn_mat y) {
-    hn_team_split(t, y.rows, HN_SOME_ROWS, silu_add_rows, &(work){.z = z, .x = x, .y = y});
+void hn_silu_add(hn_workers *t, hn_mat z, hn_mat x, hn_mat y) {
+    hn_workers_split(t, y.rows, HN_SOME_ROWS, silu_add_rows, &(work){.z = z, .x = x, .y = y});
 }
 
-void hn_silu_back(hn_team *t, hn_mat dy, hn_mat z, hn_mat dz) {
-    hn_team_split(t, dz.rows, HN_SOME_ROWS, silu_back_rows, &(work){.z = z, .x = dy, .y = dz});
+void hn_silu_back(hn_workers *t, hn_mat dy, hn_mat z, hn_mat dz) {
+    hn_workers_split(t, dz.rows, HN_SOME_ROWS, silu_back_rows, &(work){.z = z, .x = dy, .y = dz});
 }
 
 static const hn_real root_half = (hn_real)0.70710678118654752440;
@@ -93,12 +93,12 @@ static void gelu_back_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_gelu(hn_team *t, hn_mat z, const hn_real *bias, hn_mat y) {
-    hn_team_split(t, y.rows, HN_SOME_ROWS, gelu_rows, &(work){.z = z, .y = y, .bias = bias});
+void hn_gelu(hn_workers *t, hn_mat z, const hn_real *bias, hn_mat y) {
+    hn_workers_split(t, y.rows, HN_SOME_ROWS, gelu_rows, &(work){.z = z, .y = y, .bias = bias});
 }
 
-void hn_gelu_back(hn_team *t, hn_mat dy, hn_mat z, const hn_real *bias, hn_mat dz) {
-    hn_team_split(t, dz.rows, HN_SOME_ROWS, gelu_back_rows, &(work){.z = z, .x = dy, .y = dz, .bias = bias});
+void hn_gelu_back(hn_workers *t, hn_mat dy, hn_mat z, const hn_real *bias, hn_mat dz) {
+    hn_workers_split(t, dz.rows, HN_SOME_ROWS, gelu_back_rows, &(work){.z = z, .x = dy, .y = dz, .bias = bias});
 }
 
 /* ---- gates --------------------------------------------------------------------------------------------------------------- */
@@ -135,10 +135,10 @@ static void gated_back_rows(void *arg, int rank, int first, int end) {
         }
 }
 
-void hn_gated(hn_team *t, hn_mat gate, hn_mat x, hn_mat y, bool add) {
-    hn_team_split(t, y.rows, HN_SOME_ROWS, gated_rows, &(work){.z = gate, .x = x, .y = y, .add = add});
+void hn_gated(hn_workers *t, hn_mat gate, hn_mat x, hn_mat y, bool add) {
+    hn_workers_split(t, y.rows, HN_SOME_ROWS, gated_rows, &(work){.z = gate, .x = x, .y = y, .add = add});
 }
 
-void hn_gated_back(hn_team *t, hn_mat dy, hn_mat gate, hn_mat x, hn_mat dgate, hn_mat dx, bool add) {
-    hn_team_split(t, dy.rows, HN_SOME_ROWS, gated_back_rows, &(work){.z = gate, .x = x, .y = dgate, .dy = dy, .dx = dx, .add = add});
+void hn_gated_back(hn_workers *t, hn_mat dy, hn_mat gate, hn_mat x, hn_mat dgate, hn_mat dx, bool add) {
+    hn_workers_split(t, dy.rows, HN_SOME_ROWS, gated_back_rows, &(work){.z = gate, .x = x, .y = dgate, .dy = dy, .dx = dx, .add = add});
 }

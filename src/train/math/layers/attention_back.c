@@ -26,7 +26,7 @@ typedef struct block {
 } block;
 
 typedef struct attend_work {
-    hn_team *team;
+    hn_workers *workers;
     const hn_attention *a;
     const hn_attention_gradients *d;
     hn_mat y, dy;
@@ -62,7 +62,7 @@ static int seen(const block *b, int i) {
 }
 
 /* Scores of all keys, in place of the weights. */
-static void scores(hn_team *t, int rank, const block *b) {
+static void scores(hn_workers *t, int rank, const block *b) {
     const hn_attention *a = b->a;
     const hn_mat q = of_head(b, a->q, b->head);
     const hn_real scale = scale_of(a);
@@ -98,13 +98,13 @@ static block block_of(const attend_work *w, int text, int head, int first, hn_re
 static void forward_block(const attend_work *w, int rank, const block *b) {
     const hn_attention *a = b->a;
     const hn_mat y = of_head(b, w->y, b->head);
-    scores(w->team, rank, b);
+    scores(w->workers, rank, b);
     for (int i = 0; i < b->rows; i++) {
         const hn_real l = log_sum(b, i);
         w->log_sums[(size_t)(b->first + i) * (size_t)a->heads + (size_t)b->head] = l;
         scores_to_weights(b, i, l);
     }
-    hn_product_alone(w->team, rank, HN_AB, b->weights, of_keys(b, a->v[0]), y, false);
+    hn_product_alone(w->workers, rank, HN_AB, b->weights, of_keys(b, a->v[0]), y, false);
     for (int i = 0; i < b->rows; i++)
         for (int j = 1; j <= a->step; j++)
             hn_row_add(hn_mat_row(y, i), b->own[i * a->step + j - 1], hn_mat_row(of_head(b, a->v[j], key_head(b)), i),
@@ -116,7 +116,7 @@ static void forward_pieces(void *arg, int rank, int first, int end) {
     for (int piece = first; piece < end; piece++) {
         const int text = piece / w->a->heads, head = piece % w->a->heads;
         for (int row = w->a->start[text]; row < w->a->start[text + 1]; row += HN_ATTENTION_BLOCK) {
-            const block b = block_of(w, text, head, row, w->team->scratch[rank]);
+            const block b = block_of(w, text, head, row, w->workers->scratch[rank]);
             forward_block(w, rank, &b);
         }
     }
@@ -142,19 +142,19 @@ static void backward_block(const attend_work *w, int rank, const block *b, hn_ma
     const hn_mat q = of_head(b, a->q, b->head), y = of_head(b, w->y, b->head), dy = of_head(b, w->dy, b->head);
     const hn_mat dq = of_head(b, w->d->q, b->head);
     hn_real delta[HN_ATTENTION_BLOCK];
-    scores(w->team, rank, b);
+    scores(w->workers, rank, b);
     for (int i = 0; i < b->rows; i++)
         scores_to_weights(b, i, w->saved[(size_t)(b->first + i) * (size_t)a->heads + (size_t)b->head]);
-    hn_product_alone(w->team, rank, HN_ATB, b->weights, dy, of_keys(b, w->d->v[0]), true);
-    hn_product_alone(w->team, rank, HN_ABT, dy, of_keys(b, a->v[0]), ds, false);
+    hn_product_alone(w->workers, rank, HN_ATB, b->weights, dy, of_keys(b, w->d->v[0]), true);
+    hn_product_alone(w->workers, rank, HN_ABT, dy, of_keys(b, a->v[0]), ds, false);
     for (int i = 0; i < b->rows; i++) {
         const hn_real *p = hn_mat_row(b->weights, i);
         hn_real *d = hn_mat_row(ds, i);
         delta[i] = hn_row_dot(hn_mat_row(dy, i), hn_mat_row(y, i), a->head_dim);
         for (int c = 0; c < b->keys; c++) d[c] = p[c] * (d[c] - delta[i]) * scale_of(a);
     }
-    hn_product_alone(w->team, rank, HN_AB, ds, of_keys(b, a->k[0]), dq, false);
-    hn_product_alone(w->team, rank, HN_ATB, ds, q, of_keys(b, w->d->k[0]), true);
+    hn_product_alone(w->workers, rank, HN_AB, ds, of_keys(b, a->k[0]), dq, false);
+    hn_product_alone(w->workers, rank, HN_ATB, ds, q, of_keys(b, w->d->k[0]), true);
     for (int i = 0; i < b->rows; i++) own_back(w, b, i, hn_mat_row(dy, i), delta[i], hn_mat_row(dq, i));
 }
 
@@ -166,28 +166,28 @@ static void backward_pieces(void *arg, int rank, int first, int end) {
         const int text = piece / a->kv_heads, at = piece % a->kv_heads;
         for (int head = at * group; head < (at + 1) * group; head++) {
             for (int row = a->start[text]; row < a->start[text + 1]; row += HN_ATTENTION_BLOCK) {
-                hn_real *scratch = w->team->scratch[rank];
+                hn_real *scratch = w->workers->scratch[rank];
                 const block b = block_of(w, text, head, row, scratch);
-                backward_block(w, rank, &b, hn_mat_of(scratch + w->team->scratch_count / 2, b.rows, b.keys));
+                backward_block(w, rank, &b, hn_mat_of(scratch + w->workers->scratch_count / 2, b.rows, b.keys));
             }
         }
     }
 }
 
-static void check(const hn_team *t, const hn_attention *a) {
+static void check(const hn_workers *t, const hn_attention *a) {
     assert(a->heads % a->kv_heads == 0 && a->step >= 0 && a->step < HN_MOST_STEPS);
     for (int i = 0; i < a->texts; i++) assert(t->scratch_count >= hn_attention_scratch(a->start[i + 1] - a->start[i]));
 }
 
-void hn_attend(hn_team *t, const hn_attention *a, hn_mat y, hn_real *log_sums) {
+void hn_attend(hn_workers *t, const hn_attention *a, hn_mat y, hn_real *log_sums) {
     check(t, a);
-    attend_work w = {.team = t, .a = a, .y = y, .log_sums = log_sums};
-    hn_team_split(t, a->texts * a->heads, 1, forward_pieces, &w);
+    attend_work w = {.workers = t, .a = a, .y = y, .log_sums = log_sums};
+    hn_workers_split(t, a->texts * a->heads, 1, forward_pieces, &w);
 }
 
-void hn_attend_back(hn_team *t, const hn_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
+void hn_attend_back(hn_workers *t, const hn_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
                     const hn_attention_gradients *d) {
     check(t, a);
-    attend_work w = {.team = t, .a = a, .d = d, .y = y, .dy = dy, .saved = log_sums};
-    hn_team_split(t, a->texts * a->kv_heads, 1, backward_pieces, &w);
+    attend_work w = {.workers = t, .a = a, .d = d, .y = y, .dy = dy, .saved = log_sums};
+    hn_workers_split(t, a->texts * a->kv_heads, 1, backward_pieces, &w);
 }

@@ -15,7 +15,7 @@
  * products of bf16. */
 #ifndef HN_ATTENTION_BACK_H
 #define HN_ATTENTION_BACK_H
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 enum { HN_MOST_STEPS = 16 };
 
@@ -34,12 +34,12 @@ typedef struct hn_attention_gradients {
     hn_mat k[HN_MOST_STEPS], v[HN_MOST_STEPS];
 } hn_attention_gradients;
 
-/* Scratch numbers of each worker (hn_team_open) for texts of at most `rows` rows. */
+/* Scratch numbers of each worker (hn_workers_open) for texts of at most `rows` rows. */
 size_t hn_attention_scratch(int rows);
 
 /* y [rows][heads * head_dim], log_sums [rows][heads]. */
-void hn_attend(hn_team *t, const hn_attention *a, hn_mat y, hn_real *log_sums);
+void hn_attend(hn_workers *t, const hn_attention *a, hn_mat y, hn_real *log_sums);
 /* Writes the gradient of q, adds to those of keys and values. */
-void hn_attend_back(hn_team *t, const hn_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
+void hn_attend_back(hn_workers *t, const hn_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
                     const hn_attention_gradients *d);
 #endif

@@ -22,7 +22,7 @@ typedef struct some {
 } some;
 
 typedef struct work {
-    hn_team *team;
+    hn_workers *workers;
     const hn_block_attention *a;
     const hn_block_gradients *d;
     hn_mat y, dy;
@@ -78,7 +78,7 @@ static some some_of(const work *w, int text, int head, int block, hn_real *scrat
 }
 
 /* Scores of all keys in place of the weights. */
-static void scores(hn_team *t, int rank, const some *s) {
+static void scores(hn_workers *t, int rank, const some *s) {
     const hn_block_attention *a = s->a;
     const hn_mat q = of_head(s, a->q);
     const hn_real scale = scale_of(a);
@@ -106,7 +106,7 @@ static size_t sum_at(const some *s, row r) {
 static void forward_some(const work *w, int rank, const some *s) {
     const hn_block_attention *a = s->a;
     const hn_mat y = of_head(s, w->y);
-    scores(w->team, rank, s);
+    scores(w->workers, rank, s);
     for (int b = 0; b < s->blocks; b++) {
         for (int i = 0; i < s->block[b].rows; i++) {
             const row r = row_of(s, &s->block[b], i);
@@ -116,7 +116,7 @@ static void forward_some(const work *w, int rank, const some *s) {
             weights_of(s, r, l);
         }
     }
-    hn_product_alone(w->team, rank, HN_AB, s->weights, of_keys(s, a->v), y, false);
+    hn_product_alone(w->workers, rank, HN_AB, s->weights, of_keys(s, a->v), y, false);
     for (int b = 0; b < s->blocks; b++) {
         for (int i = 0; i < s->block[b].rows; i++) {
             const row r = row_of(s, &s->block[b], i);
@@ -132,7 +132,7 @@ static void forward_pieces(void *arg, int rank, int first, int end) {
     for (int piece = first; piece < end; piece++) {
         const int text = piece / w->a->heads, head = piece % w->a->heads;
         for (int block = w->a->of[text], next; block < w->a->of[text + 1]; block = next) {
-            const some s = some_of(w, text, head, block, w->team->scratch[rank]);
+            const some s = some_of(w, text, head, block, w->workers->scratch[rank]);
             next = block + s.blocks;
             forward_some(w, rank, &s);
         }
@@ -158,22 +158,22 @@ static void backward_some(const work *w, int rank, const some *s, hn_mat ds) {
     const hn_block_attention *a = s->a;
     const hn_mat q = of_head(s, a->q), y = of_head(s, w->y), dy = of_head(s, w->dy), dq = of_head(s, w->d->q);
     hn_real delta[HN_ATTENTION_BLOCK];
-    scores(w->team, rank, s);
+    scores(w->workers, rank, s);
     for (int b = 0; b < s->blocks; b++)
         for (int i = 0; i < s->block[b].rows; i++) {
             const row r = row_of(s, &s->block[b], i);
             weights_of(s, r, w->saved[sum_at(s, r)]);
         }
-    hn_product_alone(w->team, rank, HN_ATB, s->weights, dy, of_keys(s, w->d->v), true);
-    hn_product_alone(w->team, rank, HN_ABT, dy, of_keys(s, a->v), ds, false);
+    hn_product_alone(w->workers, rank, HN_ATB, s->weights, dy, of_keys(s, w->d->v), true);
+    hn_product_alone(w->workers, rank, HN_ABT, dy, of_keys(s, a->v), ds, false);
     for (int i = 0; i < s->rows; i++) {
         const hn_real *p = hn_mat_row(s->weights, i);
         hn_real *d = hn_mat_row(ds, i);
         delta[i] = hn_row_dot(hn_mat_row(dy, i), hn_mat_row(y, i), a->head_dim);
         for (int c = 0; c < s->keys; c++) d[c] = p[c] * (d[c] - delta[i]) * scale_of(a);
     }
-    hn_product_alone(w->team, rank, HN_AB, ds, of_keys(s, a->k), dq, false);
-    hn_product_alone(w->team, rank, HN_ATB, ds, q, of_keys(s, w->d->k), true);
+    hn_product_alone(w->workers, rank, HN_AB, ds, of_keys(s, a->k), dq, false);
+    hn_product_alone(w->workers, rank, HN_ATB, ds, q, of_keys(s, w->d->k), true);
     for (int b = 0; b < s->blocks; b++)
         for (int i = 0; i < s->block[b].rows; i++) {
             const row r = row_of(s, &s->block[b], i);
@@ -189,29 +189,29 @@ static void backward_pieces(void *arg, int rank, int first, int end) {
         const int text = piece / a->kv_heads, at = piece % a->kv_heads;
         for (int head = at * group; head < (at + 1) * group; head++) {
             for (int block = a->of[text], next; block < a->of[text + 1]; block = next) {
-                hn_real *scratch = w->team->scratch[rank];
+                hn_real *scratch = w->workers->scratch[rank];
                 const some s = some_of(w, text, head, block, scratch);
                 next = block + s.blocks;
-                backward_some(w, rank, &s, hn_mat_of(scratch + w->team->scratch_count / 2, s.rows, s.keys));
+                backward_some(w, rank, &s, hn_mat_of(scratch + w->workers->scratch_count / 2, s.rows, s.keys));
             }
         }
     }
 }
 
-static void check(const hn_team *t, const hn_block_attention *a) {
+static void check(const hn_workers *t, const hn_block_attention *a) {
     assert(a->heads % a->kv_heads == 0);
     for (int i = 0; i < a->texts; i++) assert(t->scratch_count >= hn_attention_scratch(a->start[i + 1] - a->start[i]));
 }
 
-void hn_block_attend(hn_team *t, const hn_block_attention *a, hn_mat y, hn_real *log_sums) {
+void hn_block_attend(hn_workers *t, const hn_block_attention *a, hn_mat y, hn_real *log_sums) {
     check(t, a);
-    work w = {.team = t, .a = a, .y = y, .log_sums = log_sums};
-    hn_team_split(t, a->texts * a->heads, 1, forward_pieces, &w);
+    work w = {.workers = t, .a = a, .y = y, .log_sums = log_sums};
+    hn_workers_split(t, a->texts * a->heads, 1, forward_pieces, &w);
 }
 
-void hn_block_attend_back(hn_team *t, const hn_block_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
+void hn_block_attend_back(hn_workers *t, const hn_block_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
                           const hn_block_gradients *d) {
     check(t, a);
-    work w = {.team = t, .a = a, .d = d, .y = y, .dy = dy, .saved = log_sums};
-    hn_team_split(t, a->texts * a->kv_heads, 1, backward_pieces, &w);
+    work w = {.workers = t, .a = a, .d = d, .y = y, .dy = dy, .saved = log_sums};
+    hn_workers_split(t, a->texts * a->kv_heads, 1, backward_pieces, &w);
 }

@@ -37,9 +37,10 @@ typedef struct hn_block_gradients {
     hn_mat q, own_k, own_v, k, v;
 } hn_block_gradients;
 
-/* y [rows of blocks][heads * head_dim], log_sums [rows of blocks][heads]. Scratch of the team: hn_attention_scratch of the longest text. */
-void hn_block_attend(hn_team *t, const hn_block_attention *a, hn_mat y, hn_real *log_sums);
+/* y [rows of blocks][heads * head_dim], log_sums [rows of blocks][heads]. Scratch of the workers: hn_attention_scratch of the longest
+ * text. */
+void hn_block_attend(hn_workers *t, const hn_block_attention *a, hn_mat y, hn_real *log_sums);
 /* Writes the gradient of q, adds to those of keys and values. */
-void hn_block_attend_back(hn_team *t, const hn_block_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
+void hn_block_attend_back(hn_workers *t, const hn_block_attention *a, hn_mat y, const hn_real *log_sums, hn_mat dy,
                           const hn_block_gradients *d);
 #endif

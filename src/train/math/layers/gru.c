@@ -54,10 +54,10 @@ static void back_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_gru_step(hn_team *t, hn_mat gates, hn_mat own, hn_mat s, hn_mat next) {
-    hn_team_split(t, next.rows, HN_SOME_ROWS, step_rows, &(work){.gates = gates, .own = own, .s = s, .next = next});
+void hn_gru_step(hn_workers *t, hn_mat gates, hn_mat own, hn_mat s, hn_mat next) {
+    hn_workers_split(t, next.rows, HN_SOME_ROWS, step_rows, &(work){.gates = gates, .own = own, .s = s, .next = next});
 }
 
-void hn_gru_step_back(hn_team *t, hn_mat dnext, hn_mat gates, hn_mat own, hn_mat s, hn_mat ds) {
-    hn_team_split(t, dnext.rows, HN_SOME_ROWS, back_rows, &(work){.gates = gates, .own = own, .s = s, .next = dnext, .ds = ds});
+void hn_gru_step_back(hn_workers *t, hn_mat dnext, hn_mat gates, hn_mat own, hn_mat s, hn_mat ds) {
+    hn_workers_split(t, dnext.rows, HN_SOME_ROWS, back_rows, &(work){.gates = gates, .own = own, .s = s, .next = dnext, .ds = ds});
 }

@@ -37,15 +37,15 @@ static void sum_columns(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_linear(hn_team *t, hn_mat x, hn_mat w, const hn_real *bias, hn_mat y) {
+void hn_linear(hn_workers *t, hn_mat x, hn_mat w, const hn_real *bias, hn_mat y) {
     hn_product(t, HN_ABT, x, w, y, false);
-    if (bias) hn_team_split(t, y.rows, HN_SOME_ROWS, add_bias, &(bias_work){y, bias, NULL});
+    if (bias) hn_workers_split(t, y.rows, HN_SOME_ROWS, add_bias, &(bias_work){y, bias, NULL});
 }
 
-void hn_linear_back(hn_team *t, hn_mat dy, hn_mat x, hn_mat w, hn_mat dx, bool add, hn_mat dw, hn_real *dbias) {
+void hn_linear_back(hn_workers *t, hn_mat dy, hn_mat x, hn_mat w, hn_mat dx, bool add, hn_mat dw, hn_real *dbias) {
     if (dx.p) hn_product(t, HN_AB, dy, w, dx, add);
     if (dw.p) hn_product(t, HN_ATB, dy, x, dw, true);
-    if (dbias) hn_team_split(t, dy.cols, HN_SOME_COLS, sum_columns, &(bias_work){dy, NULL, dbias});
+    if (dbias) hn_workers_split(t, dy.cols, HN_SOME_COLS, sum_columns, &(bias_work){dy, NULL, dbias});
 }
 
 /* ---- embedding --------------------------------------------------------------------------------------------------- */
@@ -75,14 +75,14 @@ static void scatter(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_embed(hn_team *t, hn_mat table, const int *ids, hn_mat y) {
+void hn_embed(hn_workers *t, hn_mat table, const int *ids, hn_mat y) {
     assert(table.cols == y.cols);
-    hn_team_split(t, y.rows, HN_SOME_ROWS, gather, &(embed_work){table, y, ids});
+    hn_workers_split(t, y.rows, HN_SOME_ROWS, gather, &(embed_work){table, y, ids});
 }
 
-void hn_embed_back(hn_team *t, hn_mat dy, const int *ids, hn_mat dtable) {
+void hn_embed_back(hn_workers *t, hn_mat dy, const int *ids, hn_mat dtable) {
     assert(dtable.cols == dy.cols);
-    hn_team_split(t, dy.cols, HN_SOME_COLS, scatter, &(embed_work){dtable, dy, ids});
+    hn_workers_split(t, dy.cols, HN_SOME_COLS, scatter, &(embed_work){dtable, dy, ids});
 }
 
 /* ---- rotation ---------------------------------------------------------------------------------------------------- */
@@ -113,14 +113,14 @@ static void rotate_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_rotate(hn_team *t, hn_mat x, int head_dim, double theta, const int *position, int later) {
+void hn_rotate(hn_workers *t, hn_mat x, int head_dim, double theta, const int *position, int later) {
     assert(x.cols % head_dim == 0 && head_dim % 2 == 0);
-    hn_team_split(t, x.rows, HN_SOME_ROWS, rotate_rows, &(rotate_work){x, head_dim, later, theta, 1, position});
+    hn_workers_split(t, x.rows, HN_SOME_ROWS, rotate_rows, &(rotate_work){x, head_dim, later, theta, 1, position});
 }
 
-void hn_rotate_back(hn_team *t, hn_mat dx, int head_dim, double theta, const int *position, int later) {
+void hn_rotate_back(hn_workers *t, hn_mat dx, int head_dim, double theta, const int *position, int later) {
     assert(dx.cols % head_dim == 0 && head_dim % 2 == 0);
-    hn_team_split(t, dx.rows, HN_SOME_ROWS, rotate_rows, &(rotate_work){dx, head_dim, later, theta, -1, position});
+    hn_workers_split(t, dx.rows, HN_SOME_ROWS, rotate_rows, &(rotate_work){dx, head_dim, later, theta, -1, position});
 }
 
 /* ---- SwiGLU ------------------------------------------------------------------------------------------------------ */
@@ -172,12 +172,12 @@ static void swiglu_back_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_swiglu(hn_team *t, hn_mat gate, hn_mat up, hn_mat y) {
-    hn_team_split(t, y.rows, HN_SOME_ROWS, swiglu_rows, &(swiglu_work){.gate = gate, .up = up, .y = y});
+void hn_swiglu(hn_workers *t, hn_mat gate, hn_mat up, hn_mat y) {
+    hn_workers_split(t, y.rows, HN_SOME_ROWS, swiglu_rows, &(swiglu_work){.gate = gate, .up = up, .y = y});
 }
 
-void hn_swiglu_back(hn_team *t, hn_mat dy, hn_mat gate, hn_mat up, hn_mat dgate, hn_mat dup) {
-    hn_team_split(t, dy.rows, HN_SOME_ROWS, swiglu_back_rows, &(swiglu_work){gate, up, dy, dgate, dup});
+void hn_swiglu_back(hn_workers *t, hn_mat dy, hn_mat gate, hn_mat up, hn_mat dgate, hn_mat dup) {
+    hn_workers_split(t, dy.rows, HN_SOME_ROWS, swiglu_back_rows, &(swiglu_work){gate, up, dy, dgate, dup});
 }
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
@@ -196,6 +196,6 @@ static void sum_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_sum(hn_team *t, hn_mat a, hn_mat b, hn_mat y) {
-    hn_team_split(t, y.rows, HN_SOME_ROWS, sum_rows, &(sum_work){a, b, y});
+void hn_sum(hn_workers *t, hn_mat a, hn_mat b, hn_mat y) {
+    hn_workers_split(t, y.rows, HN_SOME_ROWS, sum_rows, &(sum_work){a, b, y});
 }

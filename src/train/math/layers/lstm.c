@@ -43,10 +43,10 @@ static void back_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_lstm_output(hn_team *t, hn_mat gates, hn_mat h) {
-    hn_team_split(t, h.rows, HN_SOME_ROWS, output_rows, &(work){.gates = gates, .h = h});
+void hn_lstm_output(hn_workers *t, hn_mat gates, hn_mat h) {
+    hn_workers_split(t, h.rows, HN_SOME_ROWS, output_rows, &(work){.gates = gates, .h = h});
 }
 
-void hn_lstm_output_back(hn_team *t, hn_mat dh, hn_mat gates, hn_mat dgates) {
-    hn_team_split(t, dh.rows, HN_SOME_ROWS, back_rows, &(work){.gates = gates, .h = dh, .dgates = dgates});
+void hn_lstm_output_back(hn_workers *t, hn_mat dh, hn_mat gates, hn_mat dgates) {
+    hn_workers_split(t, dh.rows, HN_SOME_ROWS, back_rows, &(work){.gates = gates, .h = dh, .dgates = dgates});
 }

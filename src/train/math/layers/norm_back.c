@@ -66,14 +66,14 @@ static void gain_columns(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_rms_norm(hn_team *t, hn_mat x, const hn_real *gain, hn_real eps, hn_mat y, hn_real *inverse) {
-    hn_team_split(t, x.rows, HN_SOME_ROWS, norm_rows,
+void hn_rms_norm(hn_workers *t, hn_mat x, const hn_real *gain, hn_real eps, hn_mat y, hn_real *inverse) {
+    hn_workers_split(t, x.rows, HN_SOME_ROWS, norm_rows,
                   &(norm_work){.x = x, .y = y, .gain = gain, .inverse = inverse, .eps = eps});
 }
 
-void hn_rms_norm_back(hn_team *t, hn_mat dy, hn_mat x, const hn_real *gain, const hn_real *inverse, hn_mat dx, bool add,
+void hn_rms_norm_back(hn_workers *t, hn_mat dy, hn_mat x, const hn_real *gain, const hn_real *inverse, hn_mat dx, bool add,
                       hn_real *dgain) {
     norm_work w = {.x = x, .y = dy, .dx = dx, .gain = gain, .saved = inverse, .dgain = dgain, .add = add};
-    if (dgain) hn_team_split(t, x.cols, HN_SOME_COLS, gain_columns, &w); /* before dx, which may be dy */
-    if (dx.p) hn_team_split(t, x.rows, HN_SOME_ROWS, norm_back_rows, &w);
+    if (dgain) hn_workers_split(t, x.cols, HN_SOME_COLS, gain_columns, &w); /* before dx, which may be dy */
+    if (dx.p) hn_workers_split(t, x.rows, HN_SOME_ROWS, norm_back_rows, &w);
 }

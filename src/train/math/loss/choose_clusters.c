@@ -35,7 +35,7 @@ typedef struct by_margin {
 } by_margin;
 
 typedef struct kmeans {
-    hn_team *team;
+    hn_workers *workers;
     int n, clusters, size;
     hn_mat unit, centre, near; /* [n][d] rows less their mean, of length 1; [clusters][d]; cosines [n][clusters] */
     by_margin *queue;          /* [n] */
@@ -101,7 +101,7 @@ static int best_with_room(const kmeans *k, int row, double *margin) {
 static bool assign(kmeans *k) {
     bool changed = false;
     double margin;
-    hn_linear(k->team, k->unit, k->centre, NULL, k->near);
+    hn_linear(k->workers, k->unit, k->centre, NULL, k->near);
     memset(k->count, 0, (size_t)k->clusters * sizeof *k->count);
     for (int r = 0; r < k->n; r++) {
         (void)best_with_room(k, r, &margin);
@@ -166,7 +166,7 @@ static void run(kmeans *k, hn_mat rows, uint64_t seed) {
         changed = assign(k);
         move_centres(k);
     }
-    hn_linear(k->team, k->unit, k->centre, NULL, k->near);
+    hn_linear(k->workers, k->unit, k->centre, NULL, k->near);
     list_members(k->of, k->n, k->clusters, k->count, k->member);
     changed = true;
     for (int pass = 0; changed && pass < EXCHANGES; pass++) {
@@ -175,9 +175,9 @@ static void run(kmeans *k, hn_mat rows, uint64_t seed) {
     }
 }
 
-static hunch_status by_kmeans(hn_team *t, hn_mat rows, int clusters, uint64_t seed, int *order, hunch_error *err) {
+static hunch_status by_kmeans(hn_workers *t, hn_mat rows, int clusters, uint64_t seed, int *order, hunch_error *err) {
     const size_t n = (size_t)rows.rows, c = (size_t)clusters, d = (size_t)rows.cols;
-    kmeans k = {.team = t, .n = rows.rows, .clusters = clusters, .size = rows.rows / clusters};
+    kmeans k = {.workers = t, .n = rows.rows, .clusters = clusters, .size = rows.rows / clusters};
     hn_real *memory = hn_alloc((n * d + c * d + n * c) * sizeof *memory);
     k.queue = hn_alloc(n * sizeof *k.queue);
     k.of = hn_alloc(n * sizeof *k.of);
@@ -205,8 +205,8 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-hunch_status hn_clusters_choose(hn_team *t, hn_cluster_start start, hn_mat rows, int clusters, const int *first, uint64_t seed, int *order,
-                                hunch_error *err) {
+hunch_status hn_clusters_choose(hn_workers *t, hn_cluster_start start, hn_mat rows, int clusters, const int *first, uint64_t seed,
+                                int *order, hunch_error *err) {
     const int size = rows.rows / clusters;
     if (start == HN_CLUSTERS_KMEANS) return by_kmeans(t, rows, clusters, seed, order, err);
     if (start == HN_CLUSTERS_RANDOM)

@@ -17,12 +17,12 @@
 enum { ROWS = 240, COLS = 24, CLUSTERS = 12, SIZE = ROWS / CLUSTERS };
 
 static void choose_with(int threads, hn_cluster_start start, hn_mat rows, const int *first, uint64_t seed, int order[ROWS]) {
-    hn_team team;
+    hn_workers workers;
     hunch_error err;
     hn_pool *pool = pool_of(threads);
-    assert_int_equal(hn_team_open(&team, pool, HN_ISA_REF, HN_PRODUCTS_F32, 0, &err), HUNCH_OK);
-    assert_int_equal(hn_clusters_choose(&team, start, rows, CLUSTERS, first, seed, order, &err), HUNCH_OK);
-    hn_team_close(&team);
+    assert_int_equal(hn_workers_open(&workers, pool, HN_ISA_REF, HN_PRODUCTS_F32, 0, &err), HUNCH_OK);
+    assert_int_equal(hn_clusters_choose(&workers, start, rows, CLUSTERS, first, seed, order, &err), HUNCH_OK);
+    hn_workers_close(&workers);
     hn_pool_free(pool);
 }
 
@@ -127,22 +127,22 @@ static void test_means(void **state) {
 
 static void test_no_memory(void **state) {
     (void)state;
-    hn_team team;
+    hn_workers workers;
     hunch_error err;
     int order[ROWS], failures = 0;
     const hn_mat rows = planted(1);
     hn_pool *pool = pool_of(1);
-    assert_int_equal(hn_team_open(&team, pool, HN_ISA_REF, HN_PRODUCTS_F32, 0, &err), HUNCH_OK);
+    assert_int_equal(hn_workers_open(&workers, pool, HN_ISA_REF, HN_PRODUCTS_F32, 0, &err), HUNCH_OK);
     hunch_status st = HUNCH_NO_MEMORY;
     for (int at = 0; st; at++) {
         hn_fault_arm(HN_FAULT_ALLOC, at, false);
-        st = hn_clusters_choose(&team, HN_CLUSTERS_KMEANS, rows, CLUSTERS, NULL, 1, order, &err);
+        st = hn_clusters_choose(&workers, HN_CLUSTERS_KMEANS, rows, CLUSTERS, NULL, 1, order, &err);
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
         assert_true(st == HUNCH_OK || st == HUNCH_NO_MEMORY);
         failures += st != HUNCH_OK;
     }
     assert_int_equal(failures, 4);
-    hn_team_close(&team);
+    hn_workers_close(&workers);
     hn_pool_free(pool);
     hn_free(rows.p);
 }

@@ -107,12 +107,12 @@ static void cluster_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-double hn_loss_clusters(hn_team *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat dist, const int *dist_row,
+double hn_loss_clusters(hn_workers *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat dist, const int *dist_row,
                         const hn_real *weight, hn_mat dlogits, hn_mat dscores, hn_real *losses) {
     assert(c->count >= 1 && c->count <= HN_MOST_CLUSTERS && c->used >= 1 && c->used <= c->count && logits.cols % c->count == 0);
     assert(dist.cols == logits.cols && scores.cols == c->count && scores.rows == logits.rows);
     cluster_work w = {logits, scores, dist, dlogits, dscores, c, dist_row, weight, losses};
-    hn_team_split(t, logits.rows, FEW_ROWS, cluster_rows, &w);
+    hn_workers_split(t, logits.rows, FEW_ROWS, cluster_rows, &w);
     double sum = 0;
     for (int r = 0; r < logits.rows; r++) sum += (double)weight[r] * (double)losses[r];
     return sum;

@@ -3,7 +3,7 @@
  * scores have logits, as when it drafts (docs/heads.md, "Clusters of tokens"). */
 #ifndef HN_CLUSTER_LOSS_H
 #define HN_CLUSTER_LOSS_H
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 enum { HN_MOST_CLUSTERS = 4096 };
 
@@ -16,6 +16,6 @@ typedef struct hn_token_clusters {
  * the scores [rows][count], and of the distribution's part in the row's clusters with the softmax of their logits. The choice of
  * clusters counts as a constant: logits of other tokens have the gradient 0. dlogits and dscores may be the matrices of logits and
  * scores. */
-double hn_loss_clusters(hn_team *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat dist, const int *dist_row,
+double hn_loss_clusters(hn_workers *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat dist, const int *dist_row,
                         const hn_real *weight, hn_mat dlogits, hn_mat dscores, hn_real *losses);
 #endif

@@ -93,13 +93,13 @@ static void rows(void *arg, int rank, int first, int end) {
     }
 }
 
-double hn_loss_divergence(hn_team *t, hn_divergence kind, hn_mat logits, hn_mat dist, const int *dist_row,
+double hn_loss_divergence(hn_workers *t, hn_divergence kind, hn_mat logits, hn_mat dist, const int *dist_row,
                           const hn_real *weight, hn_mat dlogits, hn_real *losses) {
     assert(dist.cols == logits.cols);
     if (kind == HN_KL_FORWARD) return hn_loss_soft(t, logits, dist, dist_row, true, weight, dlogits, losses);
     work w = {kind, logits, dist, dlogits, dist_row, weight, losses};
     double sum = 0;
-    hn_team_split(t, logits.rows, FEW_ROWS, rows, &w);
+    hn_workers_split(t, logits.rows, FEW_ROWS, rows, &w);
     for (int r = 0; r < logits.rows; r++) sum += (double)weight[r] * (double)losses[r];
     return sum;
 }

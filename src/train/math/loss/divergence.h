@@ -10,7 +10,7 @@
  * Rows, weights and room are those of loss.h. */
 #ifndef HN_DIVERGENCE_H
 #define HN_DIVERGENCE_H
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 typedef enum hn_divergence { HN_KL_FORWARD, HN_KL_REVERSE, HN_JSD, HN_TVD } hn_divergence;
 
@@ -18,6 +18,6 @@ typedef enum hn_divergence { HN_KL_FORWARD, HN_KL_REVERSE, HN_JSD, HN_TVD } hn_d
 const char *hn_divergence_name(hn_divergence kind);
 bool hn_divergence_named(const char *name, hn_divergence *out);
 /* dist [..][vocabulary]: row dist_row[r] is that of row r, NULL: row r. dlogits may be the logits. */
-double hn_loss_divergence(hn_team *t, hn_divergence d, hn_mat logits, hn_mat dist, const int *dist_row,
+double hn_loss_divergence(hn_workers *t, hn_divergence d, hn_mat logits, hn_mat dist, const int *dist_row,
                           const hn_real *weight, hn_mat dlogits, hn_real *losses);
 #endif

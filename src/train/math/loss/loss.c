@@ -103,24 +103,24 @@ static double weighted(const loss_work *w) {
     return sum;
 }
 
-double hn_loss_hard(hn_team *t, hn_mat logits, const int *ids, const hn_real *weight, hn_mat dlogits, hn_real *losses) {
+double hn_loss_hard(hn_workers *t, hn_mat logits, const int *ids, const hn_real *weight, hn_mat dlogits, hn_real *losses) {
     loss_work w = {.x = logits, .dx = dlogits, .ids = ids, .weight = weight, .losses = losses};
-    hn_team_split(t, logits.rows, FEW_ROWS, hard_rows, &w);
+    hn_workers_split(t, logits.rows, FEW_ROWS, hard_rows, &w);
     return weighted(&w);
 }
 
-double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat dist, const int *dist_row, bool kl, const hn_real *weight,
+double hn_loss_soft(hn_workers *t, hn_mat logits, hn_mat dist, const int *dist_row, bool kl, const hn_real *weight,
                     hn_mat dlogits, hn_real *losses) {
     assert(dist.cols == logits.cols);
     loss_work w = {.x = logits, .target = dist, .dx = dlogits, .weight = weight, .losses = losses, .kl = kl};
     w.dist_row = dist_row;
-    hn_team_split(t, logits.rows, FEW_ROWS, soft_rows, &w);
+    hn_workers_split(t, logits.rows, FEW_ROWS, soft_rows, &w);
     return weighted(&w);
 }
 
-double hn_loss_smooth_l1(hn_team *t, hn_mat x, hn_mat target, const hn_real *weight, hn_mat dx, hn_real *losses) {
+double hn_loss_smooth_l1(hn_workers *t, hn_mat x, hn_mat target, const hn_real *weight, hn_mat dx, hn_real *losses) {
     loss_work w = {.x = x, .target = target, .dx = dx, .weight = weight, .losses = losses};
-    hn_team_split(t, x.rows, FEW_ROWS, smooth_rows, &w);
+    hn_workers_split(t, x.rows, FEW_ROWS, smooth_rows, &w);
     return weighted(&w);
 }
 
@@ -160,7 +160,7 @@ static void dist_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_target_dist(hn_team *t, hn_mat logits, const int *kept, hn_mat dist, hn_real *inside, hn_real *covered) {
+void hn_target_dist(hn_workers *t, hn_mat logits, const int *kept, hn_mat dist, hn_real *inside, hn_real *covered) {
     assert(kept || dist.cols == logits.cols);
-    hn_team_split(t, logits.rows, FEW_ROWS, dist_rows, &(dist_work){logits, dist, kept, inside, covered});
+    hn_workers_split(t, logits.rows, FEW_ROWS, dist_rows, &(dist_work){logits, dist, kept, inside, covered});
 }

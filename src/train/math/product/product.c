@@ -3,7 +3,7 @@
  *
  *           n                 for panels: parts of M, N and of the sum that fit the room (MOST, or MOST_ALONE and one
  * slice)
- *      B  k ▤▤▤▤                pack strips of A, strips of B                  | the team claims strips,
+ *      B  k ▤▤▤▤                pack strips of A, strips of B                  | the workers claims strips,
  *         |                     for blocks of tiles                           | then blocks
  *   A   m ▥▥▥ -> C                for slices of the sum, ascending: a block of C stays in the cache meanwhile
  *                                   tiles: strip of A x strip of B, added to C */
@@ -166,7 +166,7 @@ static job job_of(const hn_product_kernel *k, hn_form form, hn_mat a, hn_mat b, 
                  .add = add};
 }
 
-void hn_product(hn_team *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add) {
+void hn_product(hn_workers *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add) {
     job j = job_of(t->kernel, form, a, b, c, add);
     j.packed_a = t->packed_a;
     j.packed_b = t->packed_b;
@@ -175,7 +175,7 @@ void hn_product(hn_team *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add
     hn_pool_run(t->pool, product_run, &j);
 }
 
-void hn_product_alone(hn_team *t, int rank, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add) {
+void hn_product_alone(hn_workers *t, int rank, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add) {
     job j = job_of(t->exact, form, a, b, c, add);
     j.packed_a = t->alone[rank];
     j.packed_b = j.packed_a + hn_product_room_alone(t->exact).a;

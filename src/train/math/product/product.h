@@ -8,7 +8,7 @@
  * f32. */
 #ifndef HN_PRODUCT_H
 #define HN_PRODUCT_H
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 typedef enum hn_form {
     HN_ABT, /* c [m][n] = a [m][k] * b [n][k] transposed */
@@ -16,9 +16,9 @@ typedef enum hn_form {
     HN_ATB  /* c [m][n] = a [k][m] transposed * b [k][n] */
 } hn_form;
 
-/* add: adds to c, else overwrites it. All workers of the team are used. */
-void hn_product(hn_team *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add);
-/* The same in f32 by one worker, from inside a piece of work of hn_team_split: for the many small products of
+/* add: adds to c, else overwrites it. All workers of the workers are used. */
+void hn_product(hn_workers *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add);
+/* The same in f32 by one worker, from inside a piece of work of hn_workers_split: for the many small products of
  * attention. */
-void hn_product_alone(hn_team *t, int rank, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add);
+void hn_product_alone(hn_workers *t, int rank, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add);
 #endif

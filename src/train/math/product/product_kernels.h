@@ -7,7 +7,7 @@
  * so that f32 (group 1) reads a vector per term, pairs of bf16 (2) a vector per pair, and tiles of AMX (A in groups of 32) a row. */
 #ifndef HN_PRODUCT_KERNELS_H
 #define HN_PRODUCT_KERNELS_H
-#include "train/math/team.h"
+#include "train/math/workers.h"
 
 /* One operand, seen as [outputs][terms of the sum]: element (i, k) is p[i * across + k * along]. One stride is 1. */
 typedef struct hn_operand {

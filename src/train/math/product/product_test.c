@@ -73,7 +73,7 @@ static void check(hn_form f, size s, operands o, hn_mat before, bool add, double
     }
 }
 
-static void check_team(hn_team *t, double error, bool alone) {
+static void check_workers(hn_workers *t, double error, bool alone) {
     uint64_t seed = 7;
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
         for (size_t f = 0; f < 3; f++) {
@@ -96,11 +96,11 @@ static void check_team(hn_team *t, double error, bool alone) {
 static void each_level(double error, hn_products products, bool alone) {
     for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         hn_pool *pool = pool_of(2);
-        hn_team t;
+        hn_workers t;
         hunch_error err;
-        if (hn_team_open(&t, pool, isa, products, 0, &err) == HUNCH_OK) {
-            check_team(&t, error, alone);
-            hn_team_close(&t);
+        if (hn_workers_open(&t, pool, isa, products, 0, &err) == HUNCH_OK) {
+            check_workers(&t, error, alone);
+            hn_workers_close(&t);
         } else {
             assert_int_equal(products, HN_PRODUCTS_BF16);
             assert_int_equal(err.status, HUNCH_REFUSED);
@@ -126,10 +126,10 @@ static void test_products_of_bf16(void **state) {
 static void test_bf16_rounds_only_what_it_must(void **state) {
     (void)state;
     hn_pool *pool = pool_of(1);
-    hn_team t;
+    hn_workers t;
     hunch_error err;
     for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        if (hn_team_open(&t, pool, isa, HN_PRODUCTS_BF16, 0, &err) != HUNCH_OK) continue;
+        if (hn_workers_open(&t, pool, isa, HN_PRODUCTS_BF16, 0, &err) != HUNCH_OK) continue;
         for (size_t f = 0; f < 3; f++) {
             uint64_t seed = 1;
             const size s = {35, 37, 75};
@@ -149,7 +149,7 @@ static void test_bf16_rounds_only_what_it_must(void **state) {
         x[0] = NAN;
         hn_product(&t, HN_ABT, hn_mat_of(x, 2, 1), hn_mat_of(&one, 1, 1), hn_mat_of(y, 2, 1), false);
         assert_true(isnan(y[0]) && y[1] == 1);
-        hn_team_close(&t);
+        hn_workers_close(&t);
     }
     hn_pool_free(pool);
 }
@@ -164,16 +164,16 @@ static void test_bits_do_not_depend_on_workers(void **state) {
                 for (int threads = 1; threads <= 3; threads++) {
                     uint64_t seed = 3;
                     hn_pool *pool = pool_of(threads);
-                    hn_team t;
+                    hn_workers t;
                     hunch_error err;
-                    if (hn_team_open(&t, pool, isa, (hn_products)products, 0, &err) == HUNCH_OK) {
+                    if (hn_workers_open(&t, pool, isa, (hn_products)products, 0, &err) == HUNCH_OK) {
                         const operands o = operands_of(HN_ATB, s, &seed);
                         const size_t bytes = (size_t)s.m * o.c.ld * sizeof(float);
                         hn_product(&t, HN_ATB, o.a, o.b, o.c, true);
                         if (!first) memcpy(first = hn_alloc(bytes), o.c.p, bytes);
                         assert_memory_equal(first, o.c.p, bytes);
                         operands_free(o);
-                        hn_team_close(&t);
+                        hn_workers_close(&t);
                     }
                     hn_pool_free(pool);
                 }
@@ -190,9 +190,9 @@ static void test_bits_do_not_depend_on_the_rest(void **state) {
     for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int products = 0; products < 2; products++) {
             uint64_t seed = 4;
-            hn_team t;
+            hn_workers t;
             hunch_error err;
-            if (hn_team_open(&t, pool, isa, (hn_products)products, 0, &err) != HUNCH_OK) continue;
+            if (hn_workers_open(&t, pool, isa, (hn_products)products, 0, &err) != HUNCH_OK) continue;
             const operands o = operands_of(HN_ABT, (size){100, 90, 700}, &seed);
             const hn_mat part = copy_of(hn_mat_part(o.c, 0, 41));
             hn_product(&t, HN_ABT, o.a, o.b, o.c, true);
@@ -201,7 +201,7 @@ static void test_bits_do_not_depend_on_the_rest(void **state) {
                 assert_memory_equal(hn_mat_row(part, i), hn_mat_row(o.c, i), 37 * sizeof(float));
             hn_free(part.p);
             operands_free(o);
-            hn_team_close(&t);
+            hn_workers_close(&t);
         }
     }
     hn_pool_free(pool);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenants_test.c - which store a text has, and drafters whose stores outlive texts: what a text of one salt left is drafted for texts of
- * that salt alone. */
+/* salt_stores_test.c - which store a text has, and drafters whose stores outlive texts: what a text of one salt left is drafted for texts
+ * of that salt alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,34 +9,34 @@
 #include <cmocka.h>
 
 #include "draft/drafter_for_tests.h"
-#include "draft/text/tenants.h"
+#include "draft/text/salt_stores.h"
 
 static void test_stores(void **state) {
     (void)state;
-    static hn_tenants t;
-    int store[HN_TENANTS + 1], again, none = 0;
+    static hn_salt_stores t;
+    int store[HN_SALTS + 1], again, none = 0;
     bool fresh;
-    assert_int_equal(none = hn_tenants_enter(&t, 0, &fresh), 1);
+    assert_int_equal(none = hn_salt_stores_enter(&t, 0, &fresh), 1);
     assert_false(fresh);
-    for (int i = 0; i < HN_TENANTS; i++) { /* each its own */
-        store[i] = hn_tenants_enter(&t, 100 + (uint64_t)i, &fresh);
-        assert_true(fresh && store[i] > 1 && store[i] < HN_TENANT_STORES);
+    for (int i = 0; i < HN_SALTS; i++) { /* each its own */
+        store[i] = hn_salt_stores_enter(&t, 100 + (uint64_t)i, &fresh);
+        assert_true(fresh && store[i] > 1 && store[i] < HN_SALT_STORES);
         for (int k = 0; k < i; k++) assert_int_not_equal(store[i], store[k]);
     }
-    assert_int_equal(hn_tenants_enter(&t, 99, &fresh), 0); /* no store is idle */
-    assert_int_equal(again = hn_tenants_enter(&t, 103, &fresh), store[3]);
+    assert_int_equal(hn_salt_stores_enter(&t, 99, &fresh), 0); /* no store is idle */
+    assert_int_equal(again = hn_salt_stores_enter(&t, 103, &fresh), store[3]);
     assert_false(fresh);
-    hn_tenants_leave(&t, &again);
-    hn_tenants_leave(&t, &again); /* has none any more */
+    hn_salt_stores_leave(&t, &again);
+    hn_salt_stores_leave(&t, &again); /* has none any more */
     const int fifth = store[5], seventh = store[7];
-    hn_tenants_leave(&t, &store[7]);
-    hn_tenants_leave(&t, &store[5]);
-    assert_int_equal(hn_tenants_enter(&t, 105, &fresh), fifth); /* it is still there */
+    hn_salt_stores_leave(&t, &store[7]);
+    hn_salt_stores_leave(&t, &store[5]);
+    assert_int_equal(hn_salt_stores_enter(&t, 105, &fresh), fifth); /* it is still there */
     assert_false(fresh);
-    assert_int_equal(hn_tenants_enter(&t, 99, &fresh), seventh); /* of those that are idle; 3 still has a text */
+    assert_int_equal(hn_salt_stores_enter(&t, 99, &fresh), seventh); /* of those that are idle; 3 still has a text */
     assert_true(fresh);
-    assert_int_equal(hn_tenants_enter(&t, 107, &fresh), 0);
-    hn_tenants_leave(&t, &none);
+    assert_int_equal(hn_salt_stores_enter(&t, 107, &fresh), 0);
+    hn_salt_stores_leave(&t, &none);
 }
 
 static void begin_salted(hn_drafter *d, int seq, uint64_t salt, const int32_t *token, int n) {
@@ -93,7 +93,7 @@ static void test_drafters(void **state) {
 /* A text of each of so many salts at once: those beyond the stores are drafted from their own text alone. */
 static void test_many(void **state) {
     (void)state;
-    enum { TEXTS = HN_TENANTS + 3 };
+    enum { TEXTS = HN_SALTS + 3 };
     int32_t text[N];
     hn_drafter d;
     for (int i = 0; i < N; i++) text[i] = i;

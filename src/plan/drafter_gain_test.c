@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* yield_test.c - the mean result of calling a drafter, over past rounds. */
+/* drafter_gain_test.c - the mean result of calling a drafter, over past rounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/yield.h"
+#include "plan/drafter_gain.h"
 
-static hn_yield all, own;
+static hn_drafter_gain all, own;
 
 static int setup(void **state) {
     (void)state;
@@ -21,13 +21,13 @@ static int setup(void **state) {
 }
 
 static void learn(int rows, double gain, int got) {
-    const hn_yield_round r = {rows, rows, gain, true, got, 0};
-    hn_yield_pass(&own, 3);
-    hn_yield_learn(&all, &own, 2, &r);
+    const hn_drafter_gain_round r = {rows, rows, gain, true, got, 0};
+    hn_drafter_gain_pass(&own, 3);
+    hn_drafter_gain_learn(&all, &own, 2, &r);
 }
 
-static hn_yield_mean mean(void) {
-    return hn_yield_of(&all, &own, 2);
+static hn_drafter_gain_mean mean(void) {
+    return hn_drafter_gain_of(&all, &own, 2);
 }
 
 static void near(double got, double want, double by) {
@@ -41,7 +41,7 @@ static void test_silence_counts(void **state) {
     for (int i = 0; i < 400; i++) learn(i % 10 ? 0 : 8, i % 10 ? 0 : 6, i % 10 ? 0 : 6);
     near(mean().gain, 0.6, 0.2);
     near(mean().rows, 0.8, 0.25);
-    assert_true(hn_yield_of(&all, &own, 1).gain == 0);
+    assert_true(hn_drafter_gain_of(&all, &own, 1).gain == 0);
 }
 
 /* High estimates, all wrong: a few rounds are enough, while the means are still high. */
@@ -65,8 +65,8 @@ static void test_counts_once(void **state) {
 /* Unverified drafts change nothing in the fraction that is accepted. */
 static void test_unverified(void **state) {
     (void)state;
-    const hn_yield_round r = {5, 5, 3, false, 0, 0};
-    for (int i = 0; i < 20; i++) hn_yield_learn(&all, &own, 2, &r);
+    const hn_drafter_gain_round r = {5, 5, 3, false, 0, 0};
+    for (int i = 0; i < 20; i++) hn_drafter_gain_learn(&all, &own, 2, &r);
     near(mean().gain, 3, 1e-3);
 }
 
@@ -74,11 +74,11 @@ static void test_unverified(void **state) {
 static void test_a_new_text(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) learn(5, 3, 3);
-    hn_yield_begin(&own, &all);
+    hn_drafter_gain_begin(&own, &all);
     near(mean().gain, 3, 0.1);
     for (int i = 0; i < 12; i++) learn(0, 0, 0);
     assert_true(mean().gain < 0.9);
-    hn_yield_begin(&own, &all);
+    hn_drafter_gain_begin(&own, &all);
     assert_true(mean().gain > 2);
 }
 
@@ -86,14 +86,14 @@ static void test_a_new_text(void **state) {
 static void test_after_a_pause(void **state) {
     (void)state;
     for (int i = 0; i < 60; i++) learn(0, 0, 0);
-    const hn_yield before = own;
+    const hn_drafter_gain before = own;
     learn(5, 3, 3);
     assert_true(mean().gain < 0.3);
     own = before;
-    for (int i = 0; i < 200; i++) hn_yield_pass(&own, 3);
+    for (int i = 0; i < 200; i++) hn_drafter_gain_pass(&own, 3);
     learn(5, 3, 3);
     assert_true(mean().gain > 1);
-    for (int i = 0; i < 100000; i++) hn_yield_pass(&own, 3);
+    for (int i = 0; i < 100000; i++) hn_drafter_gain_pass(&own, 3);
     assert_true(isnormal(own.of[2].rounds) && isfinite(mean().gain));
 }
 

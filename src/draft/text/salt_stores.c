@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenants.c - see tenants.h. */
-#include "draft/text/tenants.h"
+/* salt_stores.c - see salt_stores.h. */
+#include "draft/text/salt_stores.h"
 
 enum { FIRST = 2 }; /* of the stores that salts take in turn */
 
-int hn_tenants_enter(hn_tenants *t, uint64_t salt, bool *fresh) {
+int hn_salt_stores_enter(hn_salt_stores *t, uint64_t salt, bool *fresh) {
     int at = salt ? 0 : 1;
     *fresh = false;
-    for (int i = FIRST; salt && i < HN_TENANT_STORES; i++) {
+    for (int i = FIRST; salt && i < HN_SALT_STORES; i++) {
         if (t->store[i].salt == salt) {
             at = i;
             *fresh = false;
@@ -21,7 +21,7 @@ int hn_tenants_enter(hn_tenants *t, uint64_t salt, bool *fresh) {
     return at;
 }
 
-void hn_tenants_leave(hn_tenants *t, int *store) {
+void hn_salt_stores_leave(hn_salt_stores *t, int *store) {
     if (*store) {
         t->store[*store].texts--;
         t->store[*store].left = ++t->clock;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_twin.c - see tool_twin.h. The twin runs rounds only while it has fewer tokens than the session, so logits are kept for one round. */
-#include "cli/tool_twin.h"
+/* tool_verify_exact.c - see tool_verify_exact.h. The twin runs rounds only while it has fewer tokens than the session, so logits are kept
+ * for one round. */
+#include "cli/tool_verify_exact.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,12 +10,12 @@
 
 /* of the session: on_logits. */
 static void logits_keep(void *user, size_t index, const float *logits, int vocab) {
-    tool_twin *t = user;
+    tool_verify_exact *t = user;
     t->vocab = vocab;
     t->rows = tool_grow(t->rows, &t->cap_rows, t->n_rows + 1, sizeof *t->rows);
     float *copy = tool_alloc((size_t)vocab, sizeof *copy);
     memcpy(copy, logits, (size_t)vocab * sizeof *copy);
-    t->rows[t->n_rows++] = (tool_twin_row){copy, index};
+    t->rows[t->n_rows++] = (tool_verify_exact_row){copy, index};
 }
 
 static bool same_bits(const float *a, const float *b, size_t n) {
@@ -22,7 +23,7 @@ static bool same_bits(const float *a, const float *b, size_t n) {
 }
 
 /* The logit that differs most; one that is no number differs more than any other. */
-static hunch_token most_different(const tool_twin *t) {
+static hunch_token most_different(const tool_verify_exact *t) {
     double most = -1;
     int at = 0;
     for (int i = 0; i < t->vocab; i++) {
@@ -34,7 +35,7 @@ static hunch_token most_different(const tool_twin *t) {
     return at;
 }
 
-static void last_drop(tool_twin *t) {
+static void last_drop(tool_verify_exact *t) {
     hn_free(t->ours);
     hn_free(t->plain);
     t->ours = t->plain = NULL;
@@ -42,7 +43,7 @@ static void last_drop(tool_twin *t) {
 
 /* of the twin: the session has decided this token already. */
 static void logits_compare(void *user, size_t index, const float *logits, int vocab) {
-    tool_twin *t = user;
+    tool_verify_exact *t = user;
     for (size_t i = 0; i < t->n_rows && !t->differs; i++) {
         if (t->rows[i].index != index) continue;
         last_drop(t);
@@ -59,11 +60,11 @@ static void logits_compare(void *user, size_t index, const float *logits, int vo
 
 /* ---- the twin ------------------------------------------------------------------------------------------------------------------ */
 
-int tool_twin_open(tool_twin *t, hunch_model *m, const hunch_engine_options *o, hunch_request *r) {
+int tool_verify_exact_open(tool_verify_exact *t, hunch_model *m, const hunch_engine_options *o, hunch_request *r) {
     hunch_engine_options plain = *o;
     hunch_request q = *r;
     hunch_error err = {0};
-    *t = (tool_twin){.model = m};
+    *t = (tool_verify_exact){.model = m};
     plain.drafts = NULL;
     plain.n_drafts = 0;
     plain.parallel = 1;
@@ -82,24 +83,24 @@ int tool_twin_open(tool_twin *t, hunch_model *m, const hunch_engine_options *o, 
     r->on_logits = logits_keep;
     r->on_logits_user = t;
     if (hunch_engine_open(&t->engine, m, &plain, &err) || hunch_session_open(&t->session, t->engine, &q, &err)) {
-        tool_twin_close(t);
+        tool_verify_exact_close(t);
         return tool_failed(&err);
     }
     return 0;
 }
 
-void tool_twin_close(tool_twin *t) {
+void tool_verify_exact_close(tool_verify_exact *t) {
     hunch_session_close(&t->session);
     hunch_engine_close(&t->engine);
     for (size_t i = 0; i < t->n_rows; i++) hn_free(t->rows[i].logits);
     hn_free(t->rows);
     last_drop(t);
-    *t = (tool_twin){0};
+    *t = (tool_verify_exact){0};
 }
 
 /* ---- what differs -------------------------------------------------------------------------------------------------------------- */
 
-static const char *piece_of(const tool_twin *t, hunch_token token, char *out, size_t size) {
+static const char *piece_of(const tool_verify_exact *t, hunch_token token, char *out, size_t size) {
     const char *bytes;
     size_t len;
     if (hunch_token_piece(t->model, token, &bytes, &len, NULL, NULL) != HUNCH_OK)
@@ -115,7 +116,7 @@ static const char *source_of(const hunch_engine *e, int drafter) {
 }
 
 /* "12 "a": 3.25 instead of 3.5": a token's logit here, and in plain decoding. */
-static void logit_text(const tool_twin *t, hunch_token token, char *out, size_t size) {
+static void logit_text(const tool_verify_exact *t, hunch_token token, char *out, size_t size) {
     char piece[100];
     piece_of(t, token, piece, sizeof piece);
     if (t->ours)
@@ -124,7 +125,7 @@ static void logit_text(const tool_twin *t, hunch_token token, char *out, size_t 
         snprintf(out, size, "%s: not known", piece);
 }
 
-static int logits_report(const tool_twin *t, const hunch_engine *e, const hunch_session_state *st) {
+static int logits_report(const tool_verify_exact *t, const hunch_engine *e, const hunch_session_state *st) {
     char logit[200];
     logit_text(t, t->token, logit, sizeof logit);
     tool_message("--verify-exact: the logits of token %zu of the answer are not those of plain decoding: that of token "
@@ -134,7 +135,7 @@ static int logits_report(const tool_twin *t, const hunch_engine *e, const hunch_
     return HUNCH_FAILED;
 }
 
-static int token_report(const tool_twin *t, const hunch_engine *e, const hunch_session_state *st, hunch_token plain) {
+static int token_report(const tool_verify_exact *t, const hunch_engine *e, const hunch_session_state *st, hunch_token plain) {
     char here[200], there[200], name[100];
     const size_t at = t->checked;
     logit_text(t, st->tokens[at], here, sizeof here);
@@ -147,7 +148,7 @@ static int token_report(const tool_twin *t, const hunch_engine *e, const hunch_s
 }
 
 /* Tokens that both have. */
-static int tokens_compare(tool_twin *t, const hunch_engine *e, const hunch_session_state *st,
+static int tokens_compare(tool_verify_exact *t, const hunch_engine *e, const hunch_session_state *st,
                           const hunch_session_state *twin) {
     for (; t->checked < st->n_tokens && t->checked < twin->n_tokens; t->checked++) {
         if (st->tokens[t->checked] != twin->tokens[t->checked]) return token_report(t, e, st, twin->tokens[t->checked]);
@@ -156,7 +157,7 @@ static int tokens_compare(tool_twin *t, const hunch_engine *e, const hunch_sessi
     return 0;
 }
 
-int tool_twin_follow(tool_twin *t, const hunch_engine *e, const hunch_session *s) {
+int tool_verify_exact_follow(tool_verify_exact *t, const hunch_engine *e, const hunch_session *s) {
     hunch_session_state st, twin;
     hunch_error err = {0};
     int code = 0;
@@ -170,9 +171,9 @@ int tool_twin_follow(tool_twin *t, const hunch_engine *e, const hunch_session *s
     return code;
 }
 
-int tool_twin_finish(tool_twin *t, const hunch_engine *e, const hunch_session *s) {
+int tool_verify_exact_finish(tool_verify_exact *t, const hunch_engine *e, const hunch_session *s) {
     hunch_session_state st, twin;
-    const int code = tool_twin_follow(t, e, s);
+    const int code = tool_verify_exact_follow(t, e, s);
     if (code) return code;
     hunch_session_get(s, &st);
     hunch_session_get(t->session, &twin);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turned_bands.c - rows of matrices that are stored by columns. A row's values lie a column apart, so a band of neighbouring rows is read
- * and turned at a time, and kept for those that ask for the rows beside it: all threads, strip by strip. There are two bands for each kind
- * of matrices that are read together (codes, scales and zeros of packed integers), because one thread is still at the end of a band while
- * another begins the next; of the two that which was asked for longest ago makes way. */
+/* transposed_bands.c - rows of matrices that are stored by columns. A row's values lie a column apart, so a band of neighbouring rows is
+ * read and turned at a time, and kept for those that ask for the rows beside it: all threads, strip by strip. There are two bands for each
+ * kind of matrices that are read together (codes, scales and zeros of packed integers), because one thread is still at the end of a band
+ * while another begins the next; of the two that which was asked for longest ago makes way. */
 #include <pthread.h>
 #include <string.h>
 
@@ -19,33 +19,33 @@ typedef struct band {
     uint64_t asked;     /* when, by the number of the question */
 } band;
 
-struct hn_turned_bands {
+struct hn_transposed_bands {
     pthread_mutex_t lock;
     band band[BANDS];
     uint64_t asked;
 };
 
-hunch_status hn_turned_open(hn_source *s, hunch_error *err) {
-    if (s->turned) return HUNCH_OK;
-    s->turned = hn_zalloc(1, sizeof *s->turned);
-    if (!s->turned) return hn_fail_memory(err, "bands of rows", sizeof *s->turned);
-    pthread_mutex_init(&s->turned->lock, NULL);
+hunch_status hn_transposed_open(hn_source *s, hunch_error *err) {
+    if (s->transposed) return HUNCH_OK;
+    s->transposed = hn_zalloc(1, sizeof *s->transposed);
+    if (!s->transposed) return hn_fail_memory(err, "bands of rows", sizeof *s->transposed);
+    pthread_mutex_init(&s->transposed->lock, NULL);
     return HUNCH_OK;
 }
 
-void hn_turned_trim(hn_source *s) {
-    for (int i = 0; s->turned && i < BANDS; i++) {
-        hn_free(s->turned->band[i].rows);
-        s->turned->band[i] = (band){0};
+void hn_transposed_trim(hn_source *s) {
+    for (int i = 0; s->transposed && i < BANDS; i++) {
+        hn_free(s->transposed->band[i].rows);
+        s->transposed->band[i] = (band){0};
     }
 }
 
-void hn_turned_close(hn_source *s) {
-    if (!s->turned) return;
-    hn_turned_trim(s);
-    pthread_mutex_destroy(&s->turned->lock);
-    hn_free(s->turned);
-    s->turned = NULL;
+void hn_transposed_close(hn_source *s) {
+    if (!s->transposed) return;
+    hn_transposed_trim(s);
+    pthread_mutex_destroy(&s->transposed->lock);
+    hn_free(s->transposed);
+    s->transposed = NULL;
 }
 
 /* Columns [n][rows] become parts of rows, `apart` bytes from one to the next. Some rows at a time: columns lie a power of two apart as
@@ -88,7 +88,7 @@ static hunch_status band_read(const hn_source *s, band *b, hunch_error *err) {
 static hunch_status band_of(const hn_source *s, const hn_by_columns *c, size_t row, band **out, hunch_error *err) {
     const size_t row_bytes = c->columns * c->element;
     const size_t most = row_bytes < BAND_BYTES ? BAND_BYTES / row_bytes : 1, i = row % c->rows / most * most;
-    hn_turned_bands *all = s->turned;
+    hn_transposed_bands *all = s->transposed;
     band *b = &all->band[2 * c->kind];
     all->asked++;
     for (int k = 2 * c->kind; k < 2 * c->kind + 2; k++) {
@@ -113,17 +113,17 @@ static hunch_status band_of(const hn_source *s, const hn_by_columns *c, size_t r
     return st;
 }
 
-hunch_status hn_turned_read(const hn_source *s, const hn_by_columns *c, size_t first, size_t n, size_t step, unsigned char *to,
+hunch_status hn_transposed_read(const hn_source *s, const hn_by_columns *c, size_t first, size_t n, size_t step, unsigned char *to,
                             hunch_error *err) {
     const size_t row_bytes = c->columns * c->element;
     hunch_status st = HUNCH_OK;
-    pthread_mutex_lock(&s->turned->lock);
+    pthread_mutex_lock(&s->transposed->lock);
     for (size_t i = 0; !st && i < n; i++) {
         const size_t row = first + i * step;
         band *b;
         st = band_of(s, c, row, &b, err);
         if (!st) memcpy(to + i * row_bytes, b->rows + (row - b->first) * row_bytes, row_bytes);
     }
-    pthread_mutex_unlock(&s->turned->lock);
+    pthread_mutex_unlock(&s->transposed->lock);
     return st;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_guard.c - see tool_guard.h. Files are identified by device and inode; only regular files can be lost. */
-#include "app/tool_guard.h"
+/* tool_check_files.c - see tool_check_files.h. Files are identified by device and inode; only regular files can be lost. */
+#include "app/tool_check_files.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -200,7 +200,7 @@ static void written_check(guard *g) {
     }
 }
 
-int tool_guard(const tool_options *o, const tool_command *c) {
+int tool_check_files(const tool_options *o, const tool_command *c) {
     guard g = {.o = o, .c = c, .code = -1};
     if (o->drafts.n)
         tool_method_init(&g.method, o->drafts.items, o->drafts.n);

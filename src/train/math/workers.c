@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* team.c - a pool's workers with room to compute in. */
-#include "train/math/team.h"
+/* workers.c - a pool's workers with room to compute in. */
+#include "train/math/workers.h"
 
 #include "base/mem.h"
 #include "train/math/product/product_kernels.h"
 
-hunch_status hn_team_open(hn_team *t, hn_pool *pool, hn_isa isa, hn_products products, size_t scratch_count,
+hunch_status hn_workers_open(hn_workers *t, hn_pool *pool, hn_isa isa, hn_products products, size_t scratch_count,
                           hunch_error *err) {
-    *t = (hn_team){.pool = pool, .ranks = hn_pool_threads(pool), .scratch_count = scratch_count};
+    *t = (hn_workers){.pool = pool, .ranks = hn_pool_threads(pool), .scratch_count = scratch_count};
     t->exact = hn_product_kernel_of(isa, HN_PRODUCTS_F32);
     t->kernel = hn_product_kernel_of(isa, products);
     if (!t->kernel)
@@ -28,12 +28,12 @@ hunch_status hn_team_open(hn_team *t, hn_pool *pool, hn_isa isa, hn_products pro
         ok = t->alone[i] && t->scratch[i];
     }
     if (ok) return HUNCH_OK;
-    hn_team_close(t);
+    hn_workers_close(t);
     return hn_fail_memory(err, "the trainer's workers",
                           room.a + room.b + ranks * (need + scratch_count * sizeof(hn_real)));
 }
 
-void hn_team_close(hn_team *t) {
+void hn_workers_close(hn_workers *t) {
     for (int i = 0; i < t->ranks; i++) {
         if (t->alone) hn_free(t->alone[i]);
         if (t->scratch) hn_free(t->scratch[i]);
@@ -42,7 +42,7 @@ void hn_team_close(hn_team *t) {
     hn_pages_free(t->packed_b, t->bytes_b);
     hn_free(t->alone);
     hn_free(t->scratch);
-    *t = (hn_team){0};
+    *t = (hn_workers){0};
 }
 
 typedef struct split {
@@ -62,7 +62,7 @@ static void split_run(void *arg, int rank, int ranks) {
     }
 }
 
-void hn_team_split(hn_team *t, int count, int grain, void (*fn)(void *arg, int rank, int first, int end), void *arg) {
+void hn_workers_split(hn_workers *t, int count, int grain, void (*fn)(void *arg, int rank, int first, int end), void *arg) {
     split s = {t->pool, count, grain, fn, arg};
     hn_pool_run(t->pool, split_run, &s);
 }

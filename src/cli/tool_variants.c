@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_lanes.c - see tool_lanes.h. */
-#include "cli/tool_lanes.h"
+/* tool_variants.c - see tool_variants.h. */
+#include "cli/tool_variants.h"
 
 #include <string.h>
 
@@ -15,8 +15,8 @@ void tool_answer_fini(tool_answer *a) {
     *a = (tool_answer){0};
 }
 
-void tool_lane_fini(tool_lane *l) {
-    tool_lane_end(l, NULL);
+void tool_variant_fini(tool_variant *l) {
+    tool_variant_end(l, NULL);
     hunch_engine_close(&l->engine);
     tool_method_fini(&l->method);
     hn_free(l->ranks);
@@ -33,7 +33,7 @@ static bool reads_prompt(const hunch_session_state *st) {
     return st->finish == HUNCH_RUNNING && st->n_prefilled < st->n_prompt;
 }
 
-int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n) {
+int tool_variant_begin(tool_variant *l, const hunch_request *requests, int n) {
     l->session = tool_alloc((size_t)n, sizeof(hunch_session *));
     l->trace = tool_alloc((size_t)n, sizeof *l->trace);
     l->recorder = tool_alloc((size_t)n, sizeof *l->recorder);
@@ -54,7 +54,7 @@ int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n) {
 }
 
 /* After a timed round: extends each trace. After another: restarts the traces. */
-static int round_account(tool_lane *l, bool timed, double seconds) {
+static int round_account(tool_variant *l, bool timed, double seconds) {
     l->batch_s += timed ? seconds : 0;
     l->timed_s += timed ? seconds : 0;
     for (int i = 0; i < l->n; i++) {
@@ -75,7 +75,7 @@ static int round_account(tool_lane *l, bool timed, double seconds) {
     return 0;
 }
 
-static int lane_round(tool_lane *l) {
+static int variant_round(tool_variant *l) {
     bool timed = true;
     for (int i = 0; i < l->n; i++) {
         hunch_session_state st;
@@ -89,11 +89,11 @@ static int lane_round(tool_lane *l) {
     return status == HUNCH_OK ? round_account(l, timed, seconds) : tool_failed(&err);
 }
 
-bool tool_lane_finished(const tool_lane *l) {
+bool tool_variant_finished(const tool_variant *l) {
     return hunch_engine_running(l->engine) == 0;
 }
 
-size_t tool_lane_tokens(const tool_lane *l) {
+size_t tool_variant_tokens(const tool_variant *l) {
     size_t fewest = SIZE_MAX, most = 0;
     for (int i = 0; i < l->n; i++) {
         hunch_session_state st;
@@ -106,11 +106,11 @@ size_t tool_lane_tokens(const tool_lane *l) {
     return fewest == SIZE_MAX ? most : fewest;
 }
 
-int tool_lane_advance(tool_lane *l, size_t tokens) {
-    while (!tool_lane_finished(l) && tool_lane_tokens(l) < tokens) {
+int tool_variant_advance(tool_variant *l, size_t tokens) {
+    while (!tool_variant_finished(l) && tool_variant_tokens(l) < tokens) {
         if (tool_interrupted)
             return HUNCH_CANCELLED;
-        int code = lane_round(l);
+        int code = variant_round(l);
         if (code)
             return code;
     }
@@ -143,7 +143,7 @@ static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trac
     }
 }
 
-void tool_lane_end(tool_lane *l, tool_answer *answers) {
+void tool_variant_end(tool_variant *l, tool_answer *answers) {
     for (int i = 0; i < l->n; i++) {
         if (answers)
             answer_take(&answers[i], l->session[i], &l->trace[i], &l->recorder[i]);
