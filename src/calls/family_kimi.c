@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* family_kimi.c - Kimi K2: a section of calls that are named functions.NAME:NUMBER, the number counted over the conversation. */
 #include "calls/call_families.h"
+#include "base/ascii.h"
 
 static bool fits(const char *text, size_t len) {
     return hn_has(text, len, "<|tool_calls_section_begin|>");
-}
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
 }
 
 static bool prefix_drop(const hn_call_reader *r, hn_span *s, const char *prefix) {
@@ -26,7 +23,7 @@ static bool offered(const hn_call_reader *r, hn_span s) {
 static void resolve(const hn_call_reader *r, hn_span *name, hn_span *id) {
     const char *text = r->in.at;
     hn_span s = *name, all = *name;
-    while (s.n && is_digit(text[s.from + s.n - 1])) s.n--;
+    while (s.n && hn_is_digit(text[s.from + s.n - 1])) s.n--;
     const bool counted = s.n > 1 && s.n < all.n && text[s.from + s.n - 1] == ':';
     if (counted) s.n--;
     hn_span whole = counted ? s : all;

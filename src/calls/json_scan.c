@@ -2,6 +2,7 @@
 /* json_scan.c - see json_scan.h. A state for each place in the grammar; a bit for each open container. Only strings are long, so only
  * they have a loop of their own. */
 #include "calls/json_scan.h"
+#include "base/ascii.h"
 
 #include <string.h>
 
@@ -31,18 +32,10 @@ void hn_json_scan_init(hn_json_scan *s) {
     memset(s, 0, sizeof *s);
 }
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 /* A state that is entered only by a byte that fits. */
 static bool go(hn_json_scan *s, bool fits, uint8_t to) {
     if (fits) s->state = to;
     return fits;
-}
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
 }
 
 static void value_over(hn_json_scan *s) {
@@ -93,13 +86,13 @@ static bool value_begin(hn_json_scan *s, char c) {
     case 'f': return word_begin(s, "false");
     case 'n': return word_begin(s, "null");
     case '-': s->state = MINUS; return true;
-    default: return go(s, is_digit(c), c == '0' ? ZERO : DIGITS);
+    default: return go(s, hn_is_digit(c), c == '0' ? ZERO : DIGITS);
     }
 }
 
 /* Between the tokens of containers. False: c does not fit. */
 static bool structure(hn_json_scan *s, char c) {
-    if (is_space(c)) return true;
+    if (hn_is_json_space(c)) return true;
     switch (s->state) {
     case FIRST_VALUE: return c == ']' ? container_close(s, c) : value_begin(s, c);
     case VALUE: return value_begin(s, c);
@@ -113,14 +106,10 @@ static bool structure(hn_json_scan *s, char c) {
     return true;
 }
 
-static int hex_digit(char c) {
-    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* The four digits of \u: their value is needed only as far as it tells halves of pairs. surrogate: 1 after the first half, 2 in the
  * second. */
 static bool hex(hn_json_scan *s, char c) {
-    const int d = hex_digit(c);
+    const int d = hn_hex_digit(c);
     if (d < 0) return false;
     if (s->hex == 0) s->word_at = d == 13;                                           /* D... */
     else if (s->hex == 1 && s->word_at) s->word_at = d < 8 ? 0 : d < 12 ? 1 : 2; /* D8 to DB, DC to DF */
@@ -157,7 +146,7 @@ static bool number_may_end(const hn_json_scan *s) {
 
 /* False: c is not part of the number, and nothing changed. */
 static bool number(hn_json_scan *s, char c) {
-    const bool digit = is_digit(c);
+    const bool digit = hn_is_digit(c);
     switch (s->state) {
     case MINUS: return go(s, digit, c == '0' ? ZERO : DIGITS);
     case POINT: return go(s, digit, FRACTION);
@@ -218,6 +207,6 @@ bool hn_json_is_value(const char *text, size_t n) {
     hn_json_scan s;
     hn_json_scan_init(&s);
     size_t i = hn_json_scan_run(&s, text, n, true);
-    while (i < n && is_space(text[i])) i++;
+    while (i < n && hn_is_json_space(text[i])) i++;
     return s.done && i == n;
 }

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "calls/json_scan.h"
 
@@ -34,16 +35,12 @@ static void pass(rest *r, size_t n) {
     r->n -= n;
 }
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 static bool is_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (c & 0x80);
 }
 
 static size_t space(const rest *r, size_t i) {
-    while (i < r->n && is_space(r->at[i])) i++;
+    while (i < r->n && hn_is_json_space(r->at[i])) i++;
     return i;
 }
 
@@ -284,7 +281,7 @@ static step bare(hn_literal *l, rest *r, hn_bytes *out) {
     if (n == r->n && !r->ended) return STEP_MORE;
     l->looked = 0;
     size_t len = n;
-    while (len && is_space(r->at[len - 1])) len--;
+    while (len && hn_is_json_space(r->at[len - 1])) len--;
     if (mark || !word_add(l, out, r->at, len)) {
         if (len == 0 && !mark) return STEP_BAD;
         put(l, out, "\"", 1);
@@ -303,7 +300,7 @@ static step bare_key(hn_literal *l, rest *r, hn_bytes *out) {
     if (n > LONGEST_WORD) return STEP_BAD;
     if (n == r->n) return r->ended ? STEP_BAD : STEP_MORE;
     size_t len = n;
-    while (len && is_space(r->at[len - 1])) len--;
+    while (len && hn_is_json_space(r->at[len - 1])) len--;
     put(l, out, "\"", 1);
     if (!hn_json_escape(out, r->at, len)) l->no_memory = true;
     put(l, out, "\"", 1);

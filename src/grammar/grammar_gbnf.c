@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/keyed_hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -104,14 +105,10 @@ static size_t name_length(const reader *r) {
 
 /* ---- characters ---- */
 
-static int hex_digit(int c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool hex(reader *r, int digits, uint32_t *cp) {
     *cp = 0;
     for (int i = 0; i < digits; i++, r->at++) {
-        const int d = hex_digit(peek(r));
+        const int d = hn_hex_digit(peek(r));
         if (d < 0) return wrong(r, "expected hexadecimal digits: two behind \\x, four behind \\u, eight behind \\U"), false;
         *cp = *cp << 4 | (uint32_t)d;
     }

@@ -3,6 +3,7 @@
  * boundaries, is refused by name. Lazy repeats match the same texts as greedy ones. */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "grammar/regex.h"
@@ -86,14 +87,10 @@ static bool one(reader *x, uint32_t *cp) {
     return true;
 }
 
-static int hex_digit(int c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool hex(reader *x, int digits, uint32_t *cp) {
     *cp = 0;
     for (int i = 0; i < digits; i++, x->at++) {
-        const int d = hex_digit(peek(x));
+        const int d = hn_hex_digit(peek(x));
         if (d < 0) return wrong(x, "expected hexadecimal digits: two behind \\x, four behind \\u"), false;
         *cp = *cp << 4 | (uint32_t)d;
     }
@@ -105,7 +102,7 @@ static bool unicode(reader *x, uint32_t *cp) {
     uint32_t low;
     if (take(x, "{")) {
         *cp = 0;
-        for (int d; (d = hex_digit(peek(x))) >= 0; x->at++) {
+        for (int d; (d = hn_hex_digit(peek(x))) >= 0; x->at++) {
             *cp = *cp << 4 | (uint32_t)d;
             if (*cp > HN_LAST_CODE_POINT) return wrong(x, "a character above \\u{10FFFF}"), false;
         }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 /* ---- blocks -------------------------------------------------------------------------------------------------- */
@@ -35,8 +36,6 @@ static bool part_add(serve_parts *p, serve_block_kind kind, serve_bytes *to, con
     return serve_bytes_add(to, text, n) && block_grow(p, kind, from, to->n);
 }
 
-static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
 /* What the reader has made of the answer so far. */
 static bool calls_take(serve_parts *p, const hunch_answer *a, size_t n_text) {
     p->thinking_end = a->thinking_end;
@@ -56,7 +55,7 @@ static bool calls_end(serve_parts *p, const char *mended, size_t n, bool cut) {
     hunch_calls_get(p->calls, &a);
     p->cut = cut;
     size_t n_text = a.n_text - (cut ? a.n_cut : 0);
-    while (n_text && is_space(a.text[n_text - 1])) n_text--;
+    while (n_text && hn_is_json_space(a.text[n_text - 1])) n_text--;
     if (!calls_take(p, &a, n_text)) return false;
     const serve_block_kind kind = p->n_blocks ? p->block[p->n_blocks - 1].kind : SERVE_BLOCK_NONE;
     if (!cut || a.cut || kind == SERVE_BLOCK_NONE || kind == SERVE_BLOCK_CALL) return true;
@@ -70,7 +69,7 @@ static bool calls_grow(serve_parts *p, const char *text, size_t n, bool done, bo
     hunch_answer a;
     for (n -= mended; p->fed < n; p->fed++) {
         if (hunch_calls_feed(p->calls, text + p->fed, 1, false, NULL)) return false;
-        if (is_space(text[p->fed])) continue;
+        if (hn_is_json_space(text[p->fed])) continue;
         hunch_calls_get(p->calls, &a);
         if (!calls_take(p, &a, a.n_text)) return false;
     }

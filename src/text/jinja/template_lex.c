@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "text/jinja/template_private.h"
 
@@ -167,15 +168,11 @@ static bool is_name_start(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 /* The number that up to `most` digits of a base at s say; how many there are in *used. */
 static uint32_t read_code(const char *s, size_t n, int base, size_t most, size_t *used) {
     uint32_t code = 0;
     for (*used = 0; *used < most && *used < n; ++*used) {
-        const int c = s[*used] | 0x20, digit = is_digit(s[*used])     ? s[*used] - '0'
+        const int c = s[*used] | 0x20, digit = hn_is_digit(s[*used])     ? s[*used] - '0'
                                                : c >= 'a' && c <= 'f' ? c - 'a' + 10
                                                                       : 16;
         if (digit >= base) break;
@@ -279,7 +276,7 @@ static int base_of(const char *s, size_t left) {
 static size_t exponent_length(const char *s, size_t left) {
     if (left < 2 || (s[0] | 0x20) != 'e') return 0;
     size_t n = s[1] == '-' || s[1] == '+' ? 2 : 1;
-    return n < left && is_digit(s[n]) ? n : 0;
+    return n < left && hn_is_digit(s[n]) ? n : 0;
 }
 
 /* Copies a number without its underscores to out; returns the bytes it takes. *is_float: it has a point or an exponent. */
@@ -289,7 +286,7 @@ static size_t read_digits(const char *s, size_t left, int base, char *out, size_
     for (*is_float = false; used < left && n + 3 < room; used++) {
         char c = s[used];
         bool letter = base == 16 && (c | 0x20) >= 'a' && (c | 0x20) <= 'f';
-        bool point = base == 10 && c == '.' && !*is_float && used + 1 < left && is_digit(s[used + 1]);
+        bool point = base == 10 && c == '.' && !*is_float && used + 1 < left && hn_is_digit(s[used + 1]);
         if (c == '_') continue;
         if (base == 10 && !exponent && (e = exponent_length(s + used, left - used)) != 0) {
             exponent = *is_float = true;
@@ -298,7 +295,7 @@ static size_t read_digits(const char *s, size_t left, int base, char *out, size_
             used += e - 1;
             continue;
         }
-        if (!is_digit(c) && !letter && !point) break;
+        if (!hn_is_digit(c) && !letter && !point) break;
         out[n++] = c;
         *is_float |= point;
     }
@@ -361,13 +358,13 @@ static bool lex_inside(tlexer *x, ttoken *token) {
     char c = *here(x);
     if (is_name_start(c)) {
         size_t n = 0;
-        while (x->at + n < x->t->len && (is_name_start(here(x)[n]) || is_digit(here(x)[n]))) n++;
+        while (x->at + n < x->t->len && (is_name_start(here(x)[n]) || hn_is_digit(here(x)[n]))) n++;
         token->kind = TT_NAME;
         token->str = (tstr){here(x), n};
         skip(x, n);
         return true;
     }
-    if (is_digit(c)) return lex_number(x, token);
+    if (hn_is_digit(c)) return lex_number(x, token);
     return c == '"' || c == '\'' ? lex_string(x, token) : lex_operator(x, token);
 }
 
