@@ -175,23 +175,29 @@ fi
 # ---- a rank that dies --------------------------------------------------------------------------------------------------------------
 
 # What was printed is a prefix of the right text, and mpirun says so by its code.
-killed() { # after so many hundredths of a second
+killed() { # after so many milliseconds
     over 2 "$dir/victim" run "$baby" "$begin" -n 400 --seed 5 --threads 1 --draft none --quiet > many 2> many.err &
     local job=$! victim=
-    sleep "0.$1"
+    sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"
     victim=$(pgrep -f "^$dir/victim run $baby" | tail -1)
     [ "$victim" ] && kill -9 "$victim" 2> /dev/null
     wait $job
     local code=$?
     cases=$((cases + 1))
-    head -c "$(stat -c %s many)" alone | cmp -s - many || fail "killed after 0.$1 s: printed something else"
-    if [ $code -eq 0 ]; then cmp -s alone many || fail "killed after 0.$1 s: code 0"; else ended=$((ended + 1)); fi
+    head -c "$(stat -c %s many)" alone | cmp -s - many || fail "killed after $1 ms: printed something else"
+    if [ $code -eq 0 ]; then cmp -s alone many || fail "killed after $1 ms: code 0"; else ended=$((ended + 1)); fi
 }
 "$hunch" run "$baby" "$begin" -n 400 --seed 5 --threads 1 --draft none --quiet > alone 2> /dev/null < /dev/null
 cp "$hunch" victim
 ended=0
-for after in ${light:+65} ${light:-52 54 56 58 60 62 64 66 68 70 72 74 76 78 80 82 84 86 88 90}; do
-    [ "$after" = 1 ] || killed "$after"
+begun=$(date +%s%N)
+over 2 "$dir/victim" run "$baby" "$begin" -n 400 --seed 5 --threads 1 --draft none --quiet > many 2> many.err
+cmp -s alone many || fail "before any is killed: another text"
+whole=$((($(date +%s%N) - begun) / 1000000))
+moments=14
+[ "$light" ] || moments=$(seq 1 20)
+for i in $moments; do # of 21 parts of that time
+    killed $((whole * i / 21))
 done
 [ "$light" ] || [ $ended -ge 5 ] || fail "only $ended of the ranks died in the middle"
 
