@@ -176,7 +176,9 @@ fi
 
 # What was printed is a prefix of the right text, and mpirun says so by its code.
 killed() { # after so many milliseconds
-    over 2 "$dir/victim" run "$baby" "$begin" -n 400 --seed 5 --threads 1 --draft none --quiet > many 2> many.err &
+    # a rank that dies while MPI starts may leave mpirun waiting for it
+    timeout -k 5 20 $mpirun -n 2 "$dir/victim" run "$baby" "$begin" -n 400 --seed 5 --threads 1 --draft none --quiet \
+        > many 2> many.err < /dev/null &
     local job=$! victim=
     sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"
     victim=$(pgrep -f "^$dir/victim run $baby" | tail -1)
