@@ -24,7 +24,7 @@ typedef struct written {
     identity file, partial, folder; /* file, partial: unknown if it does not exist */
 } written;
 
-typedef struct guard {
+typedef struct file_check {
     const tool_options *o;
     const tool_command *c;
     tool_method method; /* all drafters named by the flags */
@@ -32,7 +32,7 @@ typedef struct guard {
     size_t n, cap;
     const char *reader; /* flag whose files are being checked */
     int code;           /* -1: no clash so far */
-} guard;
+} file_check;
 
 static identity identity_of(const char *path, mode_t kind) {
     struct stat st;
@@ -73,7 +73,7 @@ static bool same_place(const written *a, const written *b) {
     return same(a->folder, b->folder) && strcmp(base_of(a->place), base_of(b->place)) == 0;
 }
 
-static void written_add(guard *g, const char *flag, const char *path) {
+static void written_add(file_check *g, const char *flag, const char *path) {
     g->items = tool_grow(g->items, &g->cap, g->n + 1, sizeof *g->items);
     written *w = &g->items[g->n++];
     const char *name = tool_is_standard(path) ? "/dev/stdout" : path;
@@ -93,7 +93,7 @@ static void spec_written(void *user, const char *file, hn_file_use use) {
 /* ---- files read -------------------------------------------------------------------------------------------------- */
 
 static void read_check(void *user, const char *file) {
-    guard *g = user;
+    file_check *g = user;
     const identity id = identity_of(tool_is_standard(file) ? "/dev/stdin" : file, S_IFREG);
     for (const written *w = g->items; w < g->items + g->n && g->code < 0; w++) {
         const bool partial = same(id, w->partial);
@@ -104,12 +104,12 @@ static void read_check(void *user, const char *file) {
     }
 }
 
-static void note_error(guard *g, hunch_status status, const hunch_error *err) {
+static void note_error(file_check *g, hunch_status status, const hunch_error *err) {
     if (status != HUNCH_OK && g->code < 0)
         g->code = tool_failed(err);
 }
 
-static void model_check(guard *g, const char *model) {
+static void model_check(file_check *g, const char *model) {
     hunch_error err = {0};
     note_error(g, hn_model_files(model, read_check, g, &err), &err);
 }
@@ -131,7 +131,7 @@ static const char *flag_text(const tool_flag *f) {
 }
 
 /* Whether standard input is the prompt. */
-static bool input_is_read(const guard *g) {
+static bool input_is_read(const file_check *g) {
     const tool_options *o = g->o;
     if (g->c->bit == TOOL_CHAT || (o->prompt && tool_is_standard(o->prompt)))
         return true;
@@ -140,9 +140,9 @@ static bool input_is_read(const guard *g) {
 
 /* ---- all flags --------------------------------------------------------------------------------------------------- */
 
-typedef void (*flag_taker)(guard *g, const tool_flag *f, const char *value);
+typedef void (*flag_taker)(file_check *g, const tool_flag *f, const char *value);
 
-static void flags_each(guard *g, flag_taker take) {
+static void flags_each(file_check *g, flag_taker take) {
     for (const tool_flag *f = tool_flags; f < tool_flags + tool_n_flags && g->code < 0; f++) {
         const bool text = (f->kind == TOOL_TEXT || f->kind == TOOL_PLACE) && (f->commands & g->c->bit);
         const char *value = text ? *(const char *const *)(const void *)((const char *)g->o + f->at) : NULL;
@@ -151,18 +151,18 @@ static void flags_each(guard *g, flag_taker take) {
     }
 }
 
-static void specs_each(guard *g, void (*each)(void *user, const char *file, hn_file_use use)) {
+static void specs_each(file_check *g, void (*each)(void *user, const char *file, hn_file_use use)) {
     hunch_error err = {0};
     for (int i = 0; i < g->method.n_drafts && g->code < 0; i++)
         note_error(g, hn_drafter_files(g->method.drafts[i], each, g, &err), &err);
 }
 
-static void flag_written(guard *g, const tool_flag *f, const char *value) {
+static void flag_written(file_check *g, const tool_flag *f, const char *value) {
     if (tool_flag_writes(f))
         written_add(g, flag_text(f), value);
 }
 
-static void flag_read(guard *g, const tool_flag *f, const char *value) {
+static void flag_read(file_check *g, const tool_flag *f, const char *value) {
     g->reader = flag_text(f);
     if (is_called(f, "MODEL") || is_called(f, "FOLDER"))
         model_check(g, value);
@@ -171,14 +171,14 @@ static void flag_read(guard *g, const tool_flag *f, const char *value) {
 }
 
 /* A file that does not exist yet is not read: the headers of models are read only if an existing file would be overwritten. */
-static bool may_clash(const guard *g) {
+static bool may_clash(const file_check *g) {
     for (const written *w = g->items; w < g->items + g->n; w++)
         if (w->file.known || w->partial.known)
             return true;
     return false;
 }
 
-static void all_read(guard *g) {
+static void all_read(file_check *g) {
     flags_each(g, flag_read);
     g->reader = "--draft";
     specs_each(g, spec_read);
@@ -188,7 +188,7 @@ static void all_read(guard *g) {
 }
 
 /* A drafter's file that holds something else is replaced only with --force. */
-static void written_check(guard *g) {
+static void written_check(file_check *g) {
     hunch_error err = {0};
     for (int i = 0; i < g->method.n_drafts && g->code < 0 && !g->o->force; i++) {
         const hunch_status st = hn_drafter_check_written(g->method.drafts[i], &err);
@@ -201,7 +201,7 @@ static void written_check(guard *g) {
 }
 
 int tool_check_files(const tool_options *o, const tool_command *c) {
-    guard g = {.o = o, .c = c, .code = -1};
+    file_check g = {.o = o, .c = c, .code = -1};
     if (o->drafts.n)
         tool_method_init(&g.method, o->drafts.items, o->drafts.n);
     flags_each(&g, flag_written);

@@ -25,8 +25,8 @@ static hn_call_events begin(hn_call_reader *r) {
 
 static hn_call_events object(hn_call_reader *r) {
     const hn_block *h = r->family->how;
-    const hn_call_events news = hn_read_call_object(r, h->needs_args);
-    if (news != HN_CALL_CLOSED) return news;
+    const hn_call_events event = hn_read_call_object(r, h->needs_args);
+    if (event != HN_CALL_CLOSED) return event;
     r->step = r->object.foreign ? FOREIGN : AFTER;
     return HN_CALL_AGAIN;
 }

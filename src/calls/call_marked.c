@@ -23,10 +23,10 @@ static hn_call_events begin(hn_call_reader *r) {
 }
 
 static hn_call_events named(hn_call_reader *r, hn_span name, hn_span id, size_t passed) {
-    const hn_call_events news = hn_call_begin(r, r->in.at + name.from, name.n, r->in.at + id.from, id.n);
+    const hn_call_events event = hn_call_begin(r, r->in.at + name.from, name.n, r->in.at + id.from, id.n);
     hn_pass(r, passed);
     r->step = ARGS_BEGIN;
-    return news;
+    return event;
 }
 
 static hn_call_events header(hn_call_reader *r) {
@@ -73,8 +73,8 @@ static hn_call_events args_begin(hn_call_reader *r) {
 }
 
 static hn_call_events args(hn_call_reader *r) {
-    const hn_call_events news = hn_read_args(r);
-    if (news != HN_CALL_CLOSED) return news;
+    const hn_call_events event = hn_read_args(r);
+    if (event != HN_CALL_CLOSED) return event;
     hn_call_done(r);
     r->step = AFTER;
     return HN_CALL_AGAIN;

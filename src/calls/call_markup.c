@@ -37,8 +37,8 @@ static hn_call_events name(hn_call_reader *r) {
     if ((n == SIZE_MAX ? r->looked : n) > HN_LONGEST_NAME) return HN_CALL_NOT;
     if (n == SIZE_MAX) return HN_CALL_MORE;
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
-    const hn_call_events news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
-    if (news != HN_CALL_AGAIN) return news;
+    const hn_call_events event = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    if (event != HN_CALL_AGAIN) return event;
     r->name = s;
     hn_pass(r, n + (which == 0 ? strlen(until[0]) : 0));
     r->step = PARAMS;

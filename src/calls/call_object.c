@@ -35,11 +35,11 @@ static hn_call_events call_begin(hn_call_reader *r) {
     hn_call_object *o = &r->object;
     size_t n, n_id;
     char *name = string_text(r, o->name, &n), *id = string_text(r, o->id, &n_id);
-    const hn_call_events news = name ? hn_call_begin(r, name, n, id, id ? n_id : 0) : HN_CALL_NOT;
-    o->foreign = news == HN_CALL_NOT;
+    const hn_call_events event = name ? hn_call_begin(r, name, n, id, id ? n_id : 0) : HN_CALL_NOT;
+    o->foreign = event == HN_CALL_NOT;
     hn_free(name);
     hn_free(id);
-    return o->foreign ? HN_CALL_AGAIN : news;
+    return o->foreign ? HN_CALL_AGAIN : event;
 }
 
 static bool args_come(const hn_call_reader *r) {
@@ -74,10 +74,10 @@ static hn_call_events value_read(hn_call_reader *r) {
 /* Arguments that came before the name, as a text of JSON, or not at all. */
 static hn_call_events args_late(hn_call_reader *r) {
     hn_call_object *o = &r->object;
-    const hn_call_events news = call_begin(r);
+    const hn_call_events event = call_begin(r);
     const char *args = o->args.n ? r->in.at + o->args.from : "{}";
     size_t n = o->args.n ? o->args.n : 2;
-    if (news != HN_CALL_AGAIN || o->foreign) return news;
+    if (event != HN_CALL_AGAIN || o->foreign) return event;
     char *text = *args == '"' ? string_text(r, o->args, &n) : NULL;
     if (text) args = text;
     else if (n == 4 && memcmp(args, "null", 4) == 0) args = "{}", n = 2;
@@ -91,8 +91,8 @@ static hn_call_events args_late(hn_call_reader *r) {
 static hn_call_events object_over(hn_call_reader *r, bool needs_args) {
     hn_call_object *o = &r->object;
     if (!r->open && (o->name.n == 0 || (needs_args && o->args.n == 0))) return HN_CALL_NOT;
-    const hn_call_events news = r->open || o->foreign ? HN_CALL_AGAIN : args_late(r);
-    if (news != HN_CALL_AGAIN) return news;
+    const hn_call_events event = r->open || o->foreign ? HN_CALL_AGAIN : args_late(r);
+    if (event != HN_CALL_AGAIN) return event;
     if (!r->open) return HN_CALL_CLOSED;
     size_t n;
     char *id = string_text(r, o->id, &n);
@@ -134,14 +134,14 @@ static hn_call_events key_read(hn_call_reader *r) {
 }
 
 hn_call_events hn_read_call_object(hn_call_reader *r, bool needs_args) {
-    hn_call_events news = HN_CALL_AGAIN;
-    while (news == HN_CALL_AGAIN) {
+    hn_call_events event = HN_CALL_AGAIN;
+    while (event == HN_CALL_AGAIN) {
         switch (r->object.step) {
-        case KEY_STRING: news = key_read(r); break;
-        case VALUE: news = value_begin(r); break;
-        case IN_VALUE: news = value_read(r); break;
-        default: news = structure(r, needs_args); break;
+        case KEY_STRING: event = key_read(r); break;
+        case VALUE: event = value_begin(r); break;
+        case IN_VALUE: event = value_read(r); break;
+        default: event = structure(r, needs_args); break;
         }
     }
-    return news;
+    return event;
 }

@@ -18,10 +18,10 @@ static hn_call_events name_until(hn_call_reader *r, char end, hn_span *s) {
 static hn_call_events call(hn_call_reader *r) {
     hn_span s;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
-    hn_call_events news = name_until(r, '(', &s);
-    if (news == HN_CALL_BREAKS) return r->n_calls == r->entered ? HN_CALL_NOT : news;
-    if (news == HN_CALL_AGAIN) news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
-    if (news != HN_CALL_AGAIN) return news;
+    hn_call_events event = name_until(r, '(', &s);
+    if (event == HN_CALL_BREAKS) return r->n_calls == r->entered ? HN_CALL_NOT : event;
+    if (event == HN_CALL_AGAIN) event = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    if (event != HN_CALL_AGAIN) return event;
     hn_pass(r, s.from + s.n - r->at);
     hn_pass(r, hn_space_ahead(r, 0) + 1);
     r->step = ARG;
@@ -40,8 +40,8 @@ static hn_call_events arg(hn_call_reader *r) {
     hn_span s;
     if (!hn_skip_space(r)) return HN_CALL_MORE;
     if (*hn_next_bytes(r) == ')') return call_close(r);
-    const hn_call_events news = name_until(r, '=', &s);
-    if (news != HN_CALL_AGAIN) return news;
+    const hn_call_events event = name_until(r, '=', &s);
+    if (event != HN_CALL_AGAIN) return event;
     hn_args_member(r, r->in.at + s.from, s.n);
     hn_pass(r, s.from + s.n - r->at);
     hn_pass(r, hn_space_ahead(r, 0) + 1);
@@ -53,12 +53,12 @@ static hn_call_events arg(hn_call_reader *r) {
 
 static hn_call_events value(hn_call_reader *r) {
     size_t used;
-    const hn_literal_events news = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
+    const hn_literal_events event = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
     r->failed = r->failed || r->literal.no_memory;
     hn_call_args(r, NULL, 0);
     hn_pass(r, used);
-    if (news == HN_LITERAL_DONE) r->step = AFTER_VALUE;
-    return news == HN_LITERAL_DONE ? HN_CALL_AGAIN : news == HN_LITERAL_MORE ? HN_CALL_MORE : HN_CALL_BREAKS;
+    if (event == HN_LITERAL_DONE) r->step = AFTER_VALUE;
+    return event == HN_LITERAL_DONE ? HN_CALL_AGAIN : event == HN_LITERAL_MORE ? HN_CALL_MORE : HN_CALL_BREAKS;
 }
 
 static hn_call_events after_value(hn_call_reader *r) {

@@ -361,11 +361,12 @@ static bool ends_in(const hn_call_reader *r, const char *const *marks) {
 /* Once the answer has ended, only what was open before goes on: a call that is none then was cut, if a mark had opened it. The beginning of
  * a mark behind a call is no text. */
 static bool read_call(hn_call_reader *r) {
-    const hn_call_events news = r->family->read(r);
-    if (news == HN_CALL_AGAIN || (news == HN_CALL_MORE && !r->ended)) return news == HN_CALL_AGAIN;
+    const hn_call_events event = r->family->read(r);
+    if (event == HN_CALL_AGAIN || (event == HN_CALL_MORE && !r->ended)) return event == HN_CALL_AGAIN;
     r->looked = 0; /* whoever reads on looks for other marks */
-    if (news == HN_CALL_MORE || news == HN_CALL_BREAKS || (news == HN_CALL_NOT && r->ended && r->opened >= 0)) return breaks(r, r->ended);
-    if (news == HN_CALL_NOT) hn_call_text(r);
+    if (event == HN_CALL_MORE || event == HN_CALL_BREAKS || (event == HN_CALL_NOT && r->ended && r->opened >= 0))
+        return breaks(r, r->ended);
+    if (event == HN_CALL_NOT) hn_call_text(r);
     if (r->ended && (ends_in(r, r->family->closes) || ends_in(r, r->family->drops))) hn_pass(r, hn_left(r));
     r->mode = IN_TEXT;
     return true;

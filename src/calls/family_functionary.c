@@ -17,11 +17,11 @@ static hn_call_events recipient(hn_call_reader *r) {
     if (n == SIZE_MAX) return hn_more_or(r, r->n_done ? HN_CALL_MORE : HN_CALL_NOT);
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
     const bool all = hn_span_is(r, s, "all");
-    const hn_call_events news = all ? HN_CALL_CLOSED : hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
-    if (news == HN_CALL_NOT) return HN_CALL_NOT;
+    const hn_call_events event = all ? HN_CALL_CLOSED : hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    if (event == HN_CALL_NOT) return HN_CALL_NOT;
     hn_pass(r, n + 1);
     r->step = ARGS_BEGIN;
-    return news;
+    return event;
 }
 
 static hn_call_events args_begin(hn_call_reader *r) {
@@ -35,9 +35,9 @@ static hn_call_events args_begin(hn_call_reader *r) {
 static hn_call_events read(hn_call_reader *r) {
     if (r->step == RECIPIENT) return recipient(r);
     if (r->step == ARGS_BEGIN) return args_begin(r);
-    const hn_call_events news = hn_read_args(r);
-    if (news == HN_CALL_CLOSED) hn_call_done(r);
-    return news;
+    const hn_call_events event = hn_read_args(r);
+    if (event == HN_CALL_CLOSED) hn_call_done(r);
+    return event;
 }
 
 const hn_call_family hn_calls_functionary = {.name = "functionary-3.2",

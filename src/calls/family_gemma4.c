@@ -28,20 +28,20 @@ static hn_call_events name(hn_call_reader *r) {
     if ((n == SIZE_MAX ? r->looked : n) > HN_LONGEST_NAME) return HN_CALL_BREAKS;
     if (n == SIZE_MAX) return HN_CALL_MORE;
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
-    const hn_call_events news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    const hn_call_events event = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
     hn_pass(r, n);
     hn_literal_init(&r->literal, HN_GEMMA);
     r->step = VALUE;
-    return news;
+    return event;
 }
 
 static hn_call_events value(hn_call_reader *r) {
     size_t used;
-    const hn_literal_events news = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
+    const hn_literal_events event = hn_literal_run(&r->literal, hn_next_bytes(r), hn_left(r), r->ended, &used, &r->args);
     r->failed = r->failed || r->literal.no_memory;
     hn_call_args(r, NULL, 0);
     hn_pass(r, used);
-    if (news != HN_LITERAL_DONE) return news == HN_LITERAL_MORE ? HN_CALL_MORE : HN_CALL_BREAKS;
+    if (event != HN_LITERAL_DONE) return event == HN_LITERAL_MORE ? HN_CALL_MORE : HN_CALL_BREAKS;
     hn_call_done(r);
     r->step = CLOSE;
     return HN_CALL_AGAIN;

@@ -54,9 +54,9 @@ static hn_call_events message(hn_call_reader *r, size_t n) {
     hn_pass(r, n + strlen(MESSAGE));
     r->step = BODY;
     if (to.n == 0) return HN_CALL_AGAIN;
-    const hn_call_events news = hn_call_begin(r, r->in.at + to.from, to.n, NULL, 0);
-    if (news == HN_CALL_AGAIN) r->step = CALL_BEGIN;
-    if (news != HN_CALL_NOT) return news;
+    const hn_call_events event = hn_call_begin(r, r->in.at + to.from, to.n, NULL, 0);
+    if (event == HN_CALL_AGAIN) r->step = CALL_BEGIN;
+    if (event != HN_CALL_NOT) return event;
     r->flag = false;
     hn_call_text(r); /* who it is for is not known: all of it is text */
     return HN_CALL_AGAIN;
@@ -104,8 +104,8 @@ static hn_call_events call_begin(hn_call_reader *r) {
 }
 
 static hn_call_events call(hn_call_reader *r) {
-    const hn_call_events news = hn_read_args(r);
-    if (news != HN_CALL_CLOSED) return news;
+    const hn_call_events event = hn_read_args(r);
+    if (event != HN_CALL_CLOSED) return event;
     r->step = CALL_END;
     return HN_CALL_AGAIN;
 }

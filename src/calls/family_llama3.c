@@ -20,8 +20,8 @@ static hn_call_events built_in(hn_call_reader *r) {
     if ((n == SIZE_MAX ? r->looked : n) > HN_LONGEST_NAME) return HN_CALL_NOT;
     if (n == SIZE_MAX) return hn_more_or(r, HN_CALL_NOT);
     const hn_span s = hn_trim(r, (hn_span){r->at, n});
-    const hn_call_events news = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
-    if (news != HN_CALL_AGAIN) return news;
+    const hn_call_events event = hn_call_begin(r, r->in.at + s.from, s.n, NULL, 0);
+    if (event != HN_CALL_AGAIN) return event;
     hn_pass(r, n + 6);
     r->step = BUILT_IN_KEY;
     return HN_CALL_AGAIN;

@@ -57,9 +57,9 @@ static hn_call_events args_begin(hn_call_reader *r) {
 }
 
 static hn_call_events args(hn_call_reader *r) {
-    const hn_call_events news = hn_read_args(r);
-    if (news == HN_CALL_CLOSED) hn_call_done(r);
-    return news;
+    const hn_call_events event = hn_read_args(r);
+    if (event == HN_CALL_CLOSED) hn_call_done(r);
+    return event;
 }
 
 static hn_call_events read(hn_call_reader *r) {

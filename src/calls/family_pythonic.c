@@ -43,8 +43,8 @@ static hn_call_events echo(hn_call_reader *r) {
 static hn_call_events read_lfm2(hn_call_reader *r) {
     if (r->step == CLOSE) return close(r);
     if (r->step == ECHO_OF_IT) return echo(r);
-    const hn_call_events news = hn_read_python(r);
-    if (news != HN_CALL_CLOSED) return news;
+    const hn_call_events event = hn_read_python(r);
+    if (event != HN_CALL_CLOSED) return event;
     r->step = CLOSE;
     return HN_CALL_AGAIN;
 }

@@ -74,7 +74,7 @@ static int matrices(const hn_layer *l HN_UNUSED, const void *own, const hn_weigh
 
 static int forms(const hn_backend *b, hn_layer *l HN_UNUSED, void *own) {
     weights *w = own;
-    w->out_forms = b->act_forms(b, w->out.dtype);
+    w->out_forms = hn_forms_of(b, &w->out);
     return b->act_forms(b, w->in.dtype);
 }
 

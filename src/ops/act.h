@@ -28,6 +28,18 @@ _Static_assert(sizeof(hn_q8_group) == 96, "kernels walk rows in steps of 96 byte
 typedef struct hn_q8_parts {
     int32_t n4[4], n32[4];
 } hn_q8_parts;
+
+/* Sets what follows from the codes of block b, whose scale is set; part: the sums of its two parts. */
+static inline void hn_q8_set_sums(hn_q8_group *g, hn_q8_parts *parts, int b, const int32_t part[2]) {
+    const int32_t sum = part[0] + part[1];
+    g->ds[b] = g->d[b] * (float)sum;
+    g->n8[b] = -8 * sum;
+    g->n128[b] = -128 * sum;
+    for (int p = 0; p < 2; p++) {
+        parts->n4[2 * b + p] = -4 * part[p];
+        parts->n32[2 * b + p] = -32 * part[p];
+    }
+}
 _Static_assert(sizeof(hn_q8_parts) == 32, "kernels walk parts in steps of 32 bytes");
 
 static inline int hn_act_groups(int in) { return (in + HN_GROUP - 1) / HN_GROUP; }

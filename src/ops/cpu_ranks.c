@@ -99,14 +99,7 @@ static void sum_codes(hn_q8_group *g, hn_q8_parts *parts) {
     for (int b = 0; b < 2; b++) {
         int32_t part[2] = {0, 0};
         for (int i = 0; i < HN_BLOCK; i++) part[i / HN_PART] += g->q[b * HN_BLOCK + i];
-        const int32_t sum = part[0] + part[1];
-        g->ds[b] = g->d[b] * (float)sum;
-        g->n8[b] = -8 * sum;
-        g->n128[b] = -128 * sum;
-        for (int p = 0; p < 2; p++) {
-            parts->n4[2 * b + p] = -4 * part[p];
-            parts->n32[2 * b + p] = -32 * part[p];
-        }
+        hn_q8_set_sums(g, parts, b, part);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train_golden.h - reads PyTorch's results for the trainer (tools/make_train_goldens.py) as the trainer's matrices, and
- * opens a workers to compute the same. Include after cmocka. */
+ * opens workers to compute the same. Include after cmocka. */
 #ifndef HN_TESTS_TRAIN_GOLDEN_H
 #define HN_TESTS_TRAIN_GOLDEN_H
 #include "golden/golden.h"

@@ -124,15 +124,8 @@ static void quantise_block(const float *x, int count, hn_q8_group *g, hn_q8_part
         g->q[HN_BLOCK * b + i] = (int8_t)rintf(x[i] * inverse);
         part[i / HN_PART] += g->q[HN_BLOCK * b + i];
     }
-    const int32_t sum = part[0] + part[1];
     g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
-    g->ds[b] = g->d[b] * (float)sum;
-    g->n8[b] = -8 * sum;
-    g->n128[b] = -128 * sum;
-    for (int p = 0; p < 2; p++) {
-        parts->n4[2 * b + p] = -4 * part[p];
-        parts->n32[2 * b + p] = -32 * part[p];
-    }
+    hn_q8_set_sums(g, parts, b, part);
 }
 
 static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts) {

@@ -116,19 +116,12 @@ static void quantise_block(const float *x, hn_q8_group *g, hn_q8_parts *parts, i
     }
     int32_t part[2];
     sum_i32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]), part);
-    const int32_t sum = part[0] + part[1];
     /* packs works inside 128-bit halves: the order of dwords is 0 4 1 5 2 6 3 7 */
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm256_storeu_si256((__m256i *)(g->q + HN_BLOCK * b), _mm256_permutevar8x32_epi32(packed, order));
     g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
-    g->ds[b] = g->d[b] * (float)sum;
-    g->n8[b] = -8 * sum;
-    g->n128[b] = -128 * sum;
-    for (int p = 0; p < 2; p++) {
-        parts->n4[2 * b + p] = -4 * part[p];
-        parts->n32[2 * b + p] = -32 * part[p];
-    }
+    hn_q8_set_sums(g, parts, b, part);
 }
 
 static void quantise_group(const float *x, hn_q8_group *g, hn_q8_parts *parts) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients_for_tests.h - a gradient against finite differences, in double, and a workers of one for both. Include after cmocka. */
+/* gradients_for_tests.h - a gradient against finite differences, in double, and one worker for both. Include after cmocka. */
 #ifndef HN_GRADIENTS_FOR_TESTS_H
 #define HN_GRADIENTS_FOR_TESTS_H
 #include <math.h>

@@ -38,7 +38,7 @@ static void test_pieces_cover_the_work(void **state) {
     hn_pool_free(pool);
 }
 
-/* Opens a workers and both networks; returns the first error. */
+/* Opens workers and both networks; returns the first error. */
 static hunch_status open_all(hn_pool *pool, hunch_error *err) {
     static hn_real numbers_of[16 * 8];
     const hn_eagle3_shape s3 = {{{8, 2, 1, 4, 10, 1e-5, 10000}}, 12, 16, false, {0, 0, NULL}};
