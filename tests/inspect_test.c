@@ -388,6 +388,10 @@ static void test_schema(void **state) {
             (void)row_of(tensors, "folder", json_string_value(json_object_get(t, "name")));
     json_decref(d);
     result_free(&r);
+    r = command("inspect", data_path("goldens-heads/hydra-prefix/head"), "--schema"); /* which only its target describes */
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "not known from these files alone"));
+    result_free(&r);
 }
 
 int main(void) {

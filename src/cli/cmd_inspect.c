@@ -270,6 +270,7 @@ static void rows_print(const json_t *rows, const char *what, const char *last, b
     size_t i;
     const json_t *row;
     heading(what, color);
+    if (json_array_size(rows) == 0) printf("  not known from these files alone\n");
     json_array_foreach (rows, i, row) {
         const long long layers = int_of(row, "layers");
         printf("  %-44s %-44s %s", text_of(row, "gguf"), text_of(row, "folder"), text_of(row, last));
